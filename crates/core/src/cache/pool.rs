@@ -16,8 +16,8 @@ pub struct Workspace {
     pub cache: Cache,
     /// The bounds of the pieces of one block of text.
     pub block: Block,
-    /// The keys of the pieces that are looked up together.
-    pub keys: KeyBatch,
+    /// The keys of the pieces that are looked up together: those of two batches.
+    pub keys: [KeyBatch; 2],
     /// Those of them that the cache lacks.
     pub misses: Misses,
     /// The pool's generation when the workspace was made.
@@ -30,7 +30,7 @@ impl Workspace {
         Box::new(Self {
             cache: Cache::new(cache_bytes),
             block: Block::default(),
-            keys: KeyBatch::default(),
+            keys: Default::default(),
             misses: Misses::default(),
             generation,
         })

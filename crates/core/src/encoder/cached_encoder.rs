@@ -21,27 +21,24 @@ pub struct CachedEncoder<'a> {
 }
 
 impl CachedEncoder<'_> {
-    /// Appends the ids of a block of pieces. Each two neighbours of `bounds`, offsets from `from`, bound a
-    /// piece. All buckets of a batch are prefetched before the first lookup, so their latencies overlap.
+    /// Appends the ids of a block of pieces. Each two neighbours of `bounds`, offsets from `from`, bound a piece.
     pub fn encode_block(
         &mut self,
         text: &[u8],
         from: usize,
-        mut bounds: &[u32],
-        (keys, misses): (&mut KeyBatch, &mut Misses),
+        bounds: &[u32],
+        (keys, misses): (&mut [KeyBatch; 2], &mut Misses),
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         misses.clear();
-        while bounds.len() > 1 {
-            let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
-            bounds = &bounds[batch.len() - 1..];
-            self.pack(text, from, batch, keys);
-            self.encode_batch(text, from, batch, (keys, misses), ids)?;
+        self.for_each_batch(text, from, bounds, keys, |encoder, batch, keys| {
+            encoder.encode_batch(text, from, batch, (keys, misses), ids)?;
             if misses.pieces().len() >= MISSES_TOGETHER {
-                self.encode_misses(text, misses, ids)?;
-                self.cache.grow();
+                encoder.encode_misses(text, misses, ids)?;
+                encoder.cache.grow();
             }
-        }
+            Ok(())
+        })?;
         self.encode_misses(text, misses, ids)?;
         self.cache.grow();
         Ok(())
@@ -53,38 +50,66 @@ impl CachedEncoder<'_> {
         &mut self,
         text: &[u8],
         from: usize,
-        mut bounds: &[u32],
-        keys: &mut KeyBatch,
+        bounds: &[u32],
+        keys: &mut [KeyBatch; 2],
         missed: &mut Vec<u32>,
     ) -> Result<usize> {
         let mut ids = 0;
-        while bounds.len() > 1 {
-            let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
-            bounds = &bounds[batch.len() - 1..];
-            self.pack(text, from, batch, keys);
+        self.for_each_batch(text, from, bounds, keys, |encoder, batch, keys| {
             let (mut piece, pieces) = (0, batch.len() - 1);
             let piece_of =
                 |at: usize| &text[from + batch[at] as usize..from + batch[at + 1] as usize];
             while piece < pieces {
-                let (found, counted) = count(self.cache, keys, piece..pieces, &piece_of);
-                self.cache.hits += (found - piece) as u64;
+                let (found, counted) = count(encoder.cache, keys, piece..pieces, &piece_of);
+                encoder.cache.hits += (found - piece) as u64;
                 ids += counted;
                 if found < pieces {
                     let range = from + batch[found] as usize..from + batch[found + 1] as usize;
                     missed.clear();
-                    self.encode_miss(text, range, missed)?;
+                    encoder.encode_miss(text, range, missed)?;
                     ids += missed.len();
                 }
                 piece = found + 1;
             }
-        }
+            Ok(())
+        })?;
         self.cache.grow();
         Ok(ids)
+    }
+
+    /// Calls `work` with the bounds of each batch of a block and its keys. The buckets of a batch are prefetched before the
+    /// work on the batch before it, so that no look-up waits for memory.
+    #[inline(always)]
+    fn for_each_batch(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        mut bounds: &[u32],
+        keys: &mut [KeyBatch; 2],
+        mut work: impl FnMut(&mut Self, &[u32], &KeyBatch) -> Result<()>,
+    ) -> Result<()> {
+        let [mut keys, mut next_keys] = keys.each_mut();
+        let mut batch = take_batch(&mut bounds);
+        self.pack(text, from, batch, keys);
+        while batch.len() > 1 {
+            let (next, buckets) = (take_batch(&mut bounds), self.cache.bucket_count());
+            self.pack(text, from, next, next_keys);
+            work(self, batch, keys)?;
+            if self.cache.bucket_count() != buckets {
+                self.pack(text, from, next, next_keys);
+            }
+            batch = next;
+            std::mem::swap(&mut keys, &mut next_keys);
+        }
+        Ok(())
     }
 
     /// Packs the keys of a batch of pieces, and prefetches their buckets.
     #[inline]
     fn pack(&self, text: &[u8], from: usize, bounds: &[u32], keys: &mut KeyBatch) {
+        if bounds.len() < 2 {
+            return;
+        }
         let buckets = self.cache.bucket_count();
         keys.pack(text, from, bounds, buckets);
         let may_be_cached = |ends| self.cache.may_have_longer(ends);
@@ -259,4 +284,11 @@ impl CachedEncoder<'_> {
             self.cache.insert(key, piece, ids);
         }
     }
+}
+
+/// The bounds of the next batch of pieces. The bound between two batches stays for the next one.
+fn take_batch<'a>(bounds: &mut &'a [u32]) -> &'a [u32] {
+    let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
+    *bounds = &bounds[batch.len().saturating_sub(1)..];
+    batch
 }

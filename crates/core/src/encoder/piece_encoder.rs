@@ -18,7 +18,7 @@ pub struct PieceEncoder<'a> {
     splitter: &'a Splitter,
     cached: CachedEncoder<'a>,
     block: &'a mut Block,
-    keys: &'a mut KeyBatch,
+    keys: &'a mut [KeyBatch; 2],
     misses: &'a mut Misses,
     pieces_until_poll: usize,
     /// The error that stopped the current segment.
