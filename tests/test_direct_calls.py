@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import inspect
 import pickle
 import subprocess
 import sys
+import threading
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
@@ -138,6 +143,70 @@ def test_usual_ids_run_no_python_function() -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_calls_keep_no_references(name: str) -> None:
+    method = getattr(TOKENIZERS[0], name)
+    text = "low naïve" if name != "decode" else [108, 257]
+    # Each goes to the encoder, to the function, or fails.
+    calls: list[Callable[[], object]] = [
+        lambda: method(text),
+        lambda: method(Text(text) if isinstance(text, str) else tuple(text)),
+        lambda: outcome(lambda: method(["\ud800"] if name == "decode" else "\ud800", oops=text)),
+    ]
+    encoder = TOKENIZERS[0]._compiled().encoder
+    for call in calls:
+        call()
+        before = sys.getrefcount(text), sys.getrefcount(encoder)
+        for _ in range(1000):
+            call()
+        assert (sys.getrefcount(text), sys.getrefcount(encoder)) == before
+
+
+def test_calls_run_while_other_threads_replace_the_state() -> None:
+    tokenizer, stop = trained(True), threading.Event()
+    known = tokenizer.encode("low", True)[:-1], tokenizer.encode("low", True)
+
+    def replace() -> None:
+        while not stop.is_set():
+            tokenizer.eos_token = None
+            tokenizer.eos_token = END
+
+    def encode() -> bool:
+        return all(tokenizer.encode("low", True) in known for _ in range(3000))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            writers = [pool.submit(replace) for _ in range(2)]
+            readers = [pool.submit(encode) for _ in range(2)]
+            try:
+                assert [reader.result() for reader in readers] == [True, True]
+            finally:
+                stop.set()
+            assert [writer.result() for writer in writers] == [None, None]
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_a_subclass_has_the_methods_and_the_state() -> None:
+    class Named(BPETokenizer):
+        def __init__(self, name: str, *, pattern: str) -> None:
+            super().__init__(pattern)
+            self.name, self.itself = name, self
+
+    named = Named("low", pattern="gpt2").train(["low lower"] * 3, 260, verbose=False)
+    assert len(named.encode("low")) == 1
+    copied = copy.copy(named)
+    named.train(["other"] * 3, 257, verbose=False)
+    assert copied.name == "low"
+    assert copied.encode("low") != named.encode("low")  # the copy keeps the state
+    gone = weakref.ref(named)
+    del named, copied
+    gc.collect()  # it refers to itself
+    assert gone() is None
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_what_is_missing_or_too_much_is_an_error(name: str) -> None:
     tokenizer = TOKENIZERS[0]
     method = getattr(tokenizer, name)
@@ -162,6 +231,8 @@ def test_what_is_missing_or_too_much_is_an_error(name: str) -> None:
         unbound(object(), argument)
     with pytest.raises(NotTrainedError):
         getattr(BPETokenizer(), name)(argument)
+    with pytest.raises(AttributeError, match="_state"):  # before __init__
+        getattr(BPETokenizer.__new__(BPETokenizer), name)(argument)
 
 
 @pytest.mark.parametrize("name", METHODS)

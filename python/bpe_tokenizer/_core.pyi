@@ -1,11 +1,11 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from os import PathLike
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Unpack
+from typing_extensions import Self, Unpack, disjoint_base
 
 from bpe_tokenizer.model import AddedToken, Decoder, Normalizer, PreTokenizer
 
@@ -28,6 +28,7 @@ __all__ = [
     "SnappyDecoder",
     "SplitPattern",
     "TokenTable",
+    "TokenizerBase",
     "__version__",
     "direct_method",
     "find_bad_rows",
@@ -364,6 +365,13 @@ class ArrowChunkedArray:
     def num_chunks(self) -> int: ...
     @property
     def null_count(self) -> int: ...
+
+@disjoint_base
+class TokenizerBase:
+    """The base class of `BPETokenizer`, which holds its state. The direct methods find the encoder in it."""
+
+    _state: Any
+    def __new__(cls, *arguments: object, **named: object) -> Self: ...
 
 @final
 class Encoder:

@@ -143,7 +143,7 @@ class RoleToken(Generic[_Value]):
 
 
 @calls_directly
-class BPETokenizer:
+class BPETokenizer(_core.TokenizerBase):
     """A byte-level BPE tokenizer: train it or load it, then encode and decode.
 
     Threads may share a tokenizer: training and adding special tokens replace its whole state in one step.
@@ -3308,6 +3308,7 @@ class BPETokenizer:
         """Return a tokenizer that shares the state, which is immutable."""
         copied = type(self).__new__(type(self))
         copied.__dict__.update(self.__dict__)
+        copied._state = self._state
         return copied
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:

@@ -11,10 +11,11 @@
 
 use crate::encoder::{Encoder, PrefixSuffix};
 use crate::objects;
-use crate::text::{PySpecial, PyText};
+use crate::tokenizer_base::TokenizerBase;
 use bpe_tokenizer_core::encoder::Special;
+use bpe_tokenizer_core::text::Text;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -105,6 +106,9 @@ pub fn direct_method<'py>(
     function: Bound<'py, PyAny>,
     doc: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
+    if !owner.is_subclass_of::<TokenizerBase>()? {
+        return Err(PyTypeError::new_err("the class is not a TokenizerBase"));
+    }
     let method = METHODS.iter().find(|method| method.name == name);
     let method = method.ok_or_else(|| PyValueError::new_err("no direct method has this name"))?;
     // A class lives as long as the process, and so does what its methods point to.
@@ -140,12 +144,9 @@ unsafe extern "C" fn entry<const METHOD: usize>(
         count,
         names,
     };
-    // SAFETY: as the module's comment says. While Python shuts down, PyO3 attaches no thread, though this one holds the GIL;
-    // to call the function drops nothing that PyO3 would keep for later.
-    let called = || unsafe {
-        Python::try_attach(|py| pointers.call(py, method, true))
-            .unwrap_or_else(|| pointers.call(Python::assume_attached(), method, false))
-    };
+    // SAFETY: as the module's comment says. PyO3 does not count this thread as attached, which takes a tenth of a short call:
+    // a `Py` that is dropped here would only be freed later, so the usual calls have none.
+    let called = || unsafe { pointers.call(Python::assume_attached(), method) };
     // No panic may reach Python.
     catch_unwind(AssertUnwindSafe(called)).unwrap_or_else(|_| {
         // SAFETY: as the module's comment says.
@@ -168,7 +169,7 @@ impl Pointers {
     /// # Safety
     ///
     /// The thread holds the GIL, and the objects live.
-    unsafe fn call(&self, py: Python<'_>, method: &Method, may_answer: bool) -> *mut ffi::PyObject {
+    unsafe fn call(&self, py: Python<'_>, method: &Method) -> *mut ffi::PyObject {
         // SAFETY: the caller's promise.
         let called = unsafe {
             let tokenizer = Borrowed::from_ptr(py, self.tokenizer);
@@ -176,7 +177,7 @@ impl Pointers {
             let named = names.as_deref().map_or(0, PyTupleMethods::len);
             let arguments = (0..self.count + named).map(|at| *self.arguments.add(at));
             let arguments = arguments.map(|it| Borrowed::from_ptr(py, it));
-            call(method, tokenizer, arguments, names, may_answer)
+            call(method, tokenizer, arguments, names)
         };
         match called {
             Ok(result) => result.into_ptr(),
@@ -188,18 +189,17 @@ impl Pointers {
     }
 }
 
-/// Calls a method. The last arguments are those with `names`. The encoder is asked if it `may_answer`.
+/// Calls a method. The last arguments are those with `names`.
 fn call<'py, 'a>(
     method: &Method,
     tokenizer: Borrowed<'a, 'py, PyAny>,
     mut arguments: impl ExactSizeIterator<Item = Borrowed<'a, 'py, PyAny>> + Clone,
     names: Option<Borrowed<'a, 'py, PyTuple>>,
-    may_answer: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = tokenizer.py();
     let count = arguments.len() - names.as_deref().map_or(0, PyTupleMethods::len);
-    let found = may_answer.then(|| first_and_options(method, arguments.clone(), count, names));
-    if let Some(((first, options), tokenizer)) = found.flatten().zip(Tokenizer::of(tokenizer)) {
+    let found = first_and_options(method, arguments.clone(), count, names);
+    if let Some(((first, options), tokenizer)) = found.zip(Tokenizer::of(tokenizer)) {
         if let Some(answer) = (method.answer)(&tokenizer, first, options)? {
             return Ok(answer);
         }
@@ -259,15 +259,9 @@ struct Tokenizer<'py> {
 
 impl<'py> Tokenizer<'py> {
     fn of(tokenizer: Borrowed<'_, 'py, PyAny>) -> Option<Self> {
-        let py = tokenizer.py();
-        // SAFETY: as the module's comment says. The attribute is the instance's: `__getattr__` need not be asked.
-        let state = unsafe {
-            let name = intern!(py, "_state").as_ptr();
-            let state = ffi::PyObject_GenericGetAttr(tokenizer.as_ptr(), name);
-            Bound::from_owned_ptr_or_err(py, state).ok()?
-        };
-        let encoder = state.getattr(intern!(py, "encoder")).ok()?;
-        let encoder = encoder.cast_into_exact().ok()?;
+        // SAFETY: the class has the descriptor, which checks that; `direct_method` checks the class.
+        let base = unsafe { tokenizer.cast_unchecked::<TokenizerBase>() };
+        let (state, encoder) = base.try_borrow().ok()?.compiled(tokenizer.py())?;
         Some(Self { state, encoder })
     }
 
@@ -278,32 +272,39 @@ impl<'py> Tokenizer<'py> {
         options: Options<'_, 'py>,
         finish: impl FnOnce(&Encoder, Vec<u32>) -> PyResult<Bound<'py, T>>,
     ) -> Answered<'py> {
-        let Some((text, special, added)) = self.request(text, options)? else {
+        let Some((text, special, added)) = self.request(&text, options)? else {
             return Ok(None);
         };
         let (encoder, py) = (self.encoder.get(), self.encoder.py());
-        let ids = encoder.ids(py, text, special, 1, added)?;
+        let ids = encoder.ids(py, text, &special, &added)?;
         Ok(Some(finish(encoder, ids)?.into_any()))
     }
 
     /// A text, the special tokens to find in it, and the ids before and after its own.
-    fn request(
+    fn request<'a>(
         &self,
-        text: Borrowed<'_, 'py, PyAny>,
+        text: &'a Bound<'py, PyAny>,
         [adds, allowed, disallowed, threads]: Options<'_, 'py>,
-    ) -> PyResult<Option<(PyText, Special, PrefixSuffix)>> {
-        let are_usual = text.is_exact_instance_of::<PyString>()
-            && disallowed.is_none_or(is_empty_tuple)
-            && threads.is_none_or(is_one);
-        let (true, Some(adds), Some(special)) = (are_usual, flag(adds), special(allowed)) else {
+    ) -> PyResult<Option<(Text<'a>, Special, PrefixSuffix)>> {
+        let are_usual = disallowed.is_none_or(is_empty_tuple) && threads.is_none_or(is_one);
+        let (true, Ok(text), Some(adds), Some(special)) = (
+            are_usual,
+            text.cast_exact::<PyString>(),
+            flag(adds),
+            special(allowed),
+        ) else {
+            return Ok(None);
+        };
+        // A text with surrogates has no UTF-8.
+        let Ok(text) = text.to_str() else {
             return Ok(None);
         };
         let mut added = PrefixSuffix::default();
         if adds {
-            let name = intern!(text.py(), "prefix_suffix_ids");
+            let name = intern!(self.state.py(), "prefix_suffix_ids");
             added = self.state.getattr(name)?.extract()?;
         }
-        Ok(Some((text.extract()?, special, added)))
+        Ok(Some((Text::Str(text), special, added)))
     }
 }
 
@@ -360,11 +361,10 @@ fn count_tokens<'py>(
     options: Options<'_, 'py>,
 ) -> Answered<'py> {
     let py = text.py();
-    let Some((text, special, (prefix, suffix))) = tokenizer.request(text, options)? else {
+    let Some((text, special, (prefix, suffix))) = tokenizer.request(&text, options)? else {
         return Ok(None);
     };
-    let special = PySpecial(special);
-    let count = tokenizer.encoder.get().count(py, text, special, 1)?;
+    let count = tokenizer.encoder.get().count_ids(py, text, &special)?;
     let count = objects::integer(py, count + prefix.len() + suffix.len())?;
     Ok(Some(count.into_any()))
 }

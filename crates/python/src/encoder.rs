@@ -17,6 +17,7 @@ use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special, Trusted};
 use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
+use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::threads::ordered;
 use bpe_tokenizer_core::{Interrupt, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -122,29 +123,45 @@ impl Encoder {
     pub fn ids(
         &self,
         py: Python<'_>,
-        text: PyText,
-        special: Special,
-        threads: usize,
-        prefix_suffix_ids: PrefixSuffix,
+        text: Text<'_>,
+        special: &Special,
+        (prefix, suffix): &PrefixSuffix,
     ) -> PyResult<Vec<u32>> {
-        if threads != 1 {
-            let options = options(special, threads, prefix_suffix_ids);
-            return Ok(self.batch(py, &[text], &options)?.ids);
-        }
-        let (prefix, suffix) = prefix_suffix_ids;
-        self.run(py, text.len(), |interrupt| {
+        let length = text.as_bytes().len();
+        self.run(py, length, |interrupt| {
             let mut ids = Vec::new();
-            if text.len() <= 4 * MAX_KEPT_IDS {
+            if length <= 4 * MAX_KEPT_IDS {
                 ids = KEPT_IDS.take();
                 ids.clear();
             } else {
-                make_room(&mut ids, text.len() / 3 + 8);
+                make_room(&mut ids, length / 3 + 8);
             }
-            append(&mut ids, &prefix)?;
-            self.core
-                .encode(text.as_text(), &special, &mut ids, interrupt)?;
-            append(&mut ids, &suffix)?;
+            append(&mut ids, prefix)?;
+            self.core.encode(text, special, &mut ids, interrupt)?;
+            append(&mut ids, suffix)?;
             Ok(ids)
+        })
+    }
+
+    /// The ids of a text that several threads may encode.
+    fn ids_in_threads(
+        &self,
+        py: Python<'_>,
+        text: PyText,
+        special: Special,
+        threads: usize,
+    ) -> PyResult<Vec<u32>> {
+        if threads == 1 {
+            return self.ids(py, text.as_text(), &special, &PrefixSuffix::default());
+        }
+        let options = options(special, threads, PrefixSuffix::default());
+        Ok(self.batch(py, &[text], &options)?.ids)
+    }
+
+    /// The number of ids of a text.
+    pub fn count_ids(&self, py: Python<'_>, text: Text<'_>, special: &Special) -> PyResult<usize> {
+        self.run(py, text.as_bytes().len(), |interrupt| {
+            self.core.count(text, special, interrupt)
         })
     }
 
@@ -249,7 +266,7 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.ids(py, text, special.0, threads, PrefixSuffix::default())?;
+        let ids = self.ids_in_threads(py, text, special.0, threads)?;
         self.list_of(py, ids)
     }
 
@@ -261,7 +278,7 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let ids = self.ids(py, text, special.0, threads, PrefixSuffix::default())?;
+        let ids = self.ids_in_threads(py, text, special.0, threads)?;
         Self::array_of(py, ids)
     }
 
@@ -513,7 +530,7 @@ impl Encoder {
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), threads=1))]
-    pub fn count(
+    fn count(
         &self,
         py: Python<'_>,
         text: PyText,
@@ -521,9 +538,7 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<usize> {
         if threads == 1 {
-            return self.run(py, text.len(), |interrupt| {
-                self.core.count(text.as_text(), &special.0, interrupt)
-            });
+            return self.count_ids(py, text.as_text(), &special.0);
         }
         let options = options(special.0, threads, PrefixSuffix::default());
         self.run(py, text.len(), |interrupt| {

@@ -26,6 +26,7 @@ mod settings;
 mod stream;
 mod text;
 mod token_table;
+mod tokenizer_base;
 mod trace;
 
 use bpe_tokenizer_core::text as printable;
@@ -73,6 +74,8 @@ mod _core {
     use super::to_printable;
     #[pymodule_export]
     use super::token_table::{AddedTokensDecoder, TokenTable};
+    #[pymodule_export]
+    use super::tokenizer_base::TokenizerBase;
     #[pymodule_export]
     use super::trace::{MergeStep, MergeTrace};
 

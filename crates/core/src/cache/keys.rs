@@ -77,22 +77,34 @@ static MASKS: Masks = {
 /// The key of the piece of `length` bytes at `start`, if it is short; a key that no slot has, if not.
 #[inline(always)]
 pub fn key(text: &[u8], start: usize, length: usize) -> Key {
-    let mut whole = [0; 16];
-    match text.get(start..start + 16) {
-        Some(bytes) => whole.copy_from_slice(bytes),
-        None => {
-            let end = text.len().min(start + length.min(16));
-            whole[..end - start].copy_from_slice(&text[start..end]);
-        }
-    }
+    let whole = match text.get(start..start + 16) {
+        Some(bytes) => u128::from_le_bytes(bytes.try_into().unwrap_or_default()),
+        None => last_bytes(&text[start..]),
+    };
     masked(whole, length)
+}
+
+/// Fewer than 16 bytes as a number, without a call that copies them: the first and the last ones, which may overlap.
+#[inline(always)]
+fn last_bytes(bytes: &[u8]) -> u128 {
+    let length = bytes.len();
+    let place = |low: u64, high: u64, at: usize| u128::from(low) | u128::from(high) << (8 * at);
+    if let (Some(low), Some(high)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let [low, high] = [low, high].map(|it| u64::from_le_bytes(*it));
+        return place(low, high, length - 8);
+    }
+    if let (Some(low), Some(high)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let [low, high] = [low, high].map(|it| u64::from(u32::from_le_bytes(*it)));
+        return place(low, high, length - 4);
+    }
+    let bytes = bytes.iter().rev();
+    bytes.fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 /// The key of the first bytes.
 #[inline(always)]
-fn masked(bytes: [u8; 16], length: usize) -> Key {
+fn masked(whole: u128, length: usize) -> Key {
     let [low, high, _, tag] = MASKS.0[length.min(KEY_BYTES + 1)];
-    let whole = u128::from_le_bytes(bytes);
     [whole as u64 & low, (whole >> 64) as u64 & high | tag]
 }
 
@@ -120,7 +132,7 @@ fn hashed_key(piece: &[u8]) -> Key {
         .last_chunk::<16>()
         .filter(|_| piece.len() <= MAX_PIECE_BYTES)
     else {
-        return masked([0; 16], piece.len());
+        return masked(0, piece.len());
     };
     let (whole, _) = piece[..piece.len() - 1].as_chunks::<16>();
     let [mut first, mut second] = [piece.len() as u64, 0];
@@ -274,7 +286,7 @@ impl KeyBatch {
             let start = from + bounds[piece] as usize;
             let copied = start.checked_sub(end_begins).and_then(|at| end.get(at..));
             let key = match copied.and_then(|bytes| bytes.first_chunk()) {
-                Some(bytes) => masked(*bytes, length),
+                Some(bytes) => masked(u128::from_le_bytes(*bytes), length),
                 None => key(text, start, length),
             };
             self.has_longer |= !has_key(length);
@@ -367,7 +379,7 @@ impl KeyBatch {
                 start.cast::<[u8; 16]>().read_unaligned()
             };
             self.has_longer |= !has_key(length);
-            *key = masked(whole, length);
+            *key = masked(u128::from_le_bytes(whole), length);
             *bucket = bucket_of(*key, buckets);
         }
         true

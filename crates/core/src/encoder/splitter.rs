@@ -6,6 +6,9 @@ use crate::merge::MetaspaceSplitPoints;
 use crate::model::Model;
 use crate::pretokenize::{Piece, PieceCutter, PreTokenizers};
 
+/// The fewest bytes for which a block is faster than the pieces one by one: a block costs as much as 64 bytes.
+const MIN_BLOCK_BYTES: usize = 14;
+
 /// A segment of normalised text between added tokens.
 pub struct TextSegment<'a> {
     pub text: &'a [u8],
@@ -48,10 +51,11 @@ impl Splitter {
         self.pre_tokenizers.split(text, offsets, aligned, split)
     }
 
-    /// Whether a segment can be split block by block. Without a position to split at, a block may be the whole
-    /// segment, and the bounds of a block are 32-bit.
+    /// Whether a segment can be split block by block, and is long enough. Without a position to split at, a block may be the
+    /// whole segment, and the bounds of a block are 32-bit.
     pub fn has_blocks(&self, segment: &TextSegment<'_>) -> bool {
-        self.split_points.is_none()
+        segment.text.len() >= MIN_BLOCK_BYTES
+            && self.split_points.is_none()
             && self.pre_tokenizers.has_blocks()
             && u32::try_from(segment.text.len()).is_ok()
     }
