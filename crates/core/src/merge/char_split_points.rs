@@ -32,8 +32,13 @@ pub struct CharSplitPoints {
     /// For joined pairs with a partial side: the row is the first bytes of the right side, the bit is the last
     /// byte of the left side.
     partial: Box<[u64; ROWS]>,
-    parts_are_pieces: bool,
+    /// The tokens that a piece may be and merging may not make; None without such.
+    unmerged: Option<Box<Lengths>>,
 }
+
+/// For each first byte of a token, the lengths of the tokens as bits. All lengths from [`MANY`] on have the same bit.
+type Lengths = [u64; 256];
+const MANY: usize = 63;
 
 /// The bytes of a character, or a suffix or prefix of them, the first in the low byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,9 +49,9 @@ struct Character {
 }
 
 impl CharSplitPoints {
-    /// None if merging does not begin with a token for each byte. `reaches_all` tells whether merging makes
-    /// every token that a piece may be.
-    pub fn new(model: &Model, reaches_all: bool) -> Option<Self> {
+    /// None if merging does not begin with a token for each byte. `unmerged` are the tokens that a piece may be and merging
+    /// may not make.
+    pub fn new(model: &Model, unmerged: &[u32]) -> Option<Self> {
         let vocabulary = model.vocabulary();
         if model.settings().alphabet != Alphabet::Bytes || vocabulary.missing_byte().is_some() {
             return None;
@@ -54,8 +59,15 @@ impl CharSplitPoints {
         let mut points = Self {
             filter: vec![0; FILTER_WORDS[1]].into_boxed_slice(),
             partial: Box::new([0; ROWS]),
-            parts_are_pieces: reaches_all,
+            unmerged: (!unmerged.is_empty()).then(|| Box::new([0; 256])),
         };
+        if let Some(lengths) = &mut points.unmerged {
+            for token in unmerged.iter().filter_map(|&id| vocabulary.token(id)) {
+                if let [first, ..] = token {
+                    lengths[usize::from(*first)] |= 1 << token.len().min(MANY);
+                }
+            }
+        }
         let mut joined = 0;
         for &(left, _, product) in model.merges() {
             // The product's bytes are those of both parts. Products mostly ascend, so they are near in memory.
@@ -109,7 +121,17 @@ impl CharSplitPoints {
 
     /// Whether a part has the same ids as a piece of the same bytes.
     pub fn parts_are_pieces(&self) -> bool {
-        self.parts_are_pieces
+        self.unmerged.is_none()
+    }
+
+    /// Whether a piece may be one of the tokens that merging may not make.
+    pub fn may_be_unmerged(&self, piece: &[u8]) -> bool {
+        match (&self.unmerged, piece) {
+            (Some(lengths), [first, ..]) => {
+                lengths[usize::from(*first)] >> piece.len().min(MANY) & 1 != 0
+            }
+            _ => false,
+        }
     }
 
     /// Whether a search for parts of a piece may pay. Merging a few bytes takes less time. So does merging a short piece
@@ -397,7 +419,7 @@ mod tests {
 
     /// The split points of a model in which every part has the ids of a piece.
     fn split_points(model: &Model) -> CharSplitPoints {
-        CharSplitPoints::new(model, true).unwrap()
+        CharSplitPoints::new(model, &[]).unwrap()
     }
 
     fn parts<'a>(points: &CharSplitPoints, piece: &'a [u8]) -> Vec<&'a [u8]> {
@@ -518,8 +540,9 @@ mod tests {
 
     #[test]
     fn a_piece_that_ends_in_a_character_has_no_lone_one() {
-        let points = CharSplitPoints::new(&model(&[]), false).unwrap();
+        let points = CharSplitPoints::new(&model(&[]), &[0]).unwrap();
         assert!(!points.parts_are_pieces());
+        assert!(points.may_be_unmerged(b"\0") && !points.may_be_unmerged(b"\0\0"));
         assert!(split_points(&model(&[])).parts_are_pieces());
         let text = "龙虎".as_bytes();
         assert_eq!(points.first_part(text, 0..3), (3, Some(0x9f99)));

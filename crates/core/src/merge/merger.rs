@@ -54,12 +54,13 @@ impl Merger {
     /// Computes the split points, unless they are known.
     pub fn compute_split_points(&self) -> &Option<CharSplitPoints> {
         self.split_points.get_or_init(|| {
-            let mut reaches_all = true;
+            let mut unmerged = Vec::new();
             if self.model.settings().ignore_merges && !self.model.merges_make_all() {
-                let unreachable = self.unreachable_tokens().ok()?;
-                reaches_all = unreachable.iter().all(|&id| self.model.is_special(id));
+                let all = || self.model.vocabulary().iter().map(|(id, _)| id).collect();
+                unmerged = self.unreachable_tokens().unwrap_or_else(all);
+                unmerged.retain(|&id| !self.model.is_special(id));
             }
-            CharSplitPoints::new(&self.model, reaches_all)
+            CharSplitPoints::new(&self.model, &unmerged)
         })
     }
 
@@ -79,13 +80,19 @@ impl Merger {
 
     /// Whether [`Merger::whole_token`] looks a piece up.
     fn may_be_token(&self, piece: &[u8]) -> bool {
-        if self.model.merges_make_all() {
+        let ignores_merges = self.model.settings().ignore_merges;
+        if ignores_merges || self.model.merges_make_all() {
             // Four in ten new pieces of English and code are tokens, but few in other scripts.
-            return piece.is_ascii();
+            return piece.is_ascii() || ignores_merges && self.may_be_unmerged(piece);
         }
+        false
+    }
+
+    /// Whether a piece may be a token that merging does not make.
+    fn may_be_unmerged(&self, piece: &[u8]) -> bool {
         let split_points = self.split_points.get().and_then(Option::as_ref);
-        let is_merged = split_points.is_some_and(CharSplitPoints::parts_are_pieces);
-        self.model.settings().ignore_merges && !is_merged
+        !self.model.merges_make_all()
+            && split_points.is_none_or(|points| points.may_be_unmerged(piece))
     }
 
     /// The token that a whole piece is, if the model asks for it (`ignore_merges`).
@@ -237,17 +244,19 @@ mod tests {
                 assert_eq!(encoded(&merger, b"<s>").0, [60, 115, 62]);
                 let split_points = merger.compute_split_points().as_ref().unwrap();
                 assert_eq!(split_points.parts_are_pieces(), !ignore_merges);
+                assert_eq!(split_points.may_be_unmerged(b"abc"), ignore_merges);
+                assert!(!split_points.may_be_unmerged(b"ab"));
             }
         }
-        // Where merging makes every token, the split points say so, and no token is looked up.
+        // Where merging makes every token, the split points say so, and no token but ASCII is looked up.
         let settings = Settings {
             ignore_merges: true,
             ..Settings::default()
         };
         let merger = merger(&bytes_and(&bytes, &[b"ab", b"<s>"]), settings);
-        assert_eq!(merger.whole_token(b"ab"), Some(ab));
+        assert!(merger.may_be_unmerged(b"ab"));
         assert!(merger.compute_split_points().is_some());
-        assert_eq!(merger.whole_token(b"ab"), None);
+        assert!(!merger.may_be_unmerged(b"ab"));
         assert_eq!(encoded(&merger, b"ab"), (vec![ab], vec![(ab, 2)]));
     }
 

@@ -1,37 +1,16 @@
 //! Which tokens merging makes from their own bytes.
 
-use super::long::merge_symbols;
 use super::merger::Merger;
-use crate::error::Result;
-use crate::interrupt::Interrupt;
 use crate::model::MergeIds;
 use crate::pair_table::{PairTable, NO_MERGE};
 
 impl Merger {
     /// The ids of the tokens that merging does not make from their own bytes, in ascending order. Of two
-    /// tokens with the same bytes, merging makes one at most.
-    pub fn unreachable_tokens(&self) -> Result<Vec<u32>> {
+    /// tokens with the same bytes, merging makes one at most. None for a model where only merging every token would tell.
+    pub fn unreachable_tokens(&self) -> Option<Vec<u32>> {
         let origins = self.symbols.are_bytes();
-        let origins = origins.then(|| Origins::new(self.model.merges()));
-        match origins.flatten() {
-            Some(origins) => Ok(origins.unreachable(self)),
-            None => self.unreachable_by_merging(),
-        }
-    }
-
-    /// `unreachable_tokens` of any model: merges every token.
-    fn unreachable_by_merging(&self) -> Result<Vec<u32>> {
-        let (mut unreachable, mut merged) = (Vec::new(), Vec::new());
-        for (id, token) in self.model.vocabulary().iter() {
-            merged.clear();
-            self.symbols
-                .for_each(&self.model, token, |symbol, _| merged.push(symbol));
-            let length = merge_symbols(&self.table, &mut merged, &Interrupt::never())?;
-            if merged[..length] != [id] {
-                unreachable.push(id);
-            }
-        }
-        Ok(unreachable)
+        let origins = origins.then(|| Origins::new(self.model.merges()))??;
+        Some(origins.unreachable(self))
     }
 }
 
@@ -123,11 +102,29 @@ impl Origins {
 
 #[cfg(test)]
 mod tests {
+    use super::super::long::merge_symbols;
     use super::super::short::MAX_SHORT;
     use super::*;
+    use crate::interrupt::Interrupt;
     use crate::model::{Model, Settings};
     use crate::special::AddedToken;
     use proptest::prelude::*;
+
+    /// `unreachable_tokens` of any model: merges every token.
+    fn unreachable_by_merging(merger: &Merger) -> Vec<u32> {
+        let (mut unreachable, mut merged) = (Vec::new(), Vec::new());
+        for (id, token) in merger.model.vocabulary().iter() {
+            merged.clear();
+            merger
+                .symbols
+                .for_each(&merger.model, token, |symbol, _| merged.push(symbol));
+            let length = merge_symbols(&merger.table, &mut merged, &Interrupt::never());
+            if merged[..length.unwrap()] != [id] {
+                unreachable.push(id);
+            }
+        }
+        unreachable
+    }
 
     fn bytes() -> Vec<(u32, Vec<u8>)> {
         (0..=255).map(|byte| (byte, vec![byte as u8])).collect()
@@ -143,8 +140,9 @@ mod tests {
         let merges = [("b", "c"), ("a", "b"), ("ab", "c")];
         let merges = merges.map(|(left, right)| (left.into(), right.into()));
         let model = Model::new(tokens, Some(&merges), Settings::default(), Vec::new()).unwrap();
-        let found = Merger::new(&model).unreachable_tokens().unwrap();
-        assert_eq!(found, [258, 259, 260, 261]);
+        let merger = Merger::new(&model);
+        assert_eq!(unreachable_by_merging(&merger), [258, 259, 260, 261]);
+        assert!(merger.unreachable_tokens().is_none());
     }
 
     proptest! {
@@ -174,9 +172,8 @@ mod tests {
             }
             let model = Model::new(tokens, Some(&merges), Settings::default(), Vec::new()).unwrap();
             let merger = Merger::new(&model);
-            let origins = Origins::new(model.merges()).unwrap();
-            let expected = merger.unreachable_by_merging().unwrap();
-            prop_assert_eq!(origins.unreachable(&merger), expected);
+            let expected = unreachable_by_merging(&merger);
+            prop_assert_eq!(merger.unreachable_tokens(), Some(expected));
         }
 
         /// A model of ranks knows it if the parts of each token have lower ranks.
@@ -200,7 +197,7 @@ mod tests {
             let model = Model::new(tokens, None, Settings::default(), added).unwrap();
             let vocabulary = model.vocabulary();
             let is_first = |id: &u32| vocabulary.id(vocabulary.token(*id).unwrap()) == Some(*id);
-            let mut unreachable = Merger::new(&model).unreachable_by_merging().unwrap();
+            let mut unreachable = unreachable_by_merging(&Merger::new(&model));
             unreachable.retain(is_first);
             let mut merges = model.merges().iter();
             let are_known = merges.all(|&(left, right, made)| left.max(right) < made);
