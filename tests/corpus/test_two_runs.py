@@ -52,6 +52,7 @@ def test_a_stopped_run_keeps_its_directory(tmp_path: Path, tokenizer: BPETokeniz
         while first.poll() is None and not (out / "tokens-00001.bin").exists():
             time.sleep(0.001)
         first.send_signal(signal.SIGSTOP)
+        os.waitpid(first.pid, os.WUNTRACED)  # it stops some time after the signal
         left = contents(out)
         assert "tokens-00001.bin" in left
         for overwrite in (False, True):
