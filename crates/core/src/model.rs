@@ -76,8 +76,17 @@ impl Vocabulary {
 
     /// Prefetches what [`Vocabulary::id`] reads first.
     pub fn prefetch(&self, token: &[u8]) {
-        let mask = self.index.len() - 1;
-        prefetch(&self.index, hash(token) as usize & mask);
+        prefetch(&self.index, hash(token) as usize & (self.index.len() - 1));
+    }
+
+    /// Prefetches what [`Vocabulary::id`] reads after that: the bytes and the id of the token that is in the slot.
+    pub fn prefetch_entry(&self, token: &[u8]) {
+        let hash = hash(token);
+        let (entry, tag) = self.index[hash as usize & (self.index.len() - 1)];
+        if entry != NONE && tag == (hash >> 32) as u32 {
+            prefetch(&self.bytes, self.starts[entry as usize] as usize);
+            prefetch(&self.ids, entry as usize);
+        }
     }
 
     /// The slot of a token, or the free slot for it, and the token's tag.

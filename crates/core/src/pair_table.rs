@@ -63,12 +63,15 @@ impl PairTable {
     /// A table without merges, for merges whose products are their ranks: at most `merges`, with ranks below
     /// `ranks`.
     pub(crate) fn with_capacity(merges: usize, ranks: usize) -> Self {
-        let bits = (2 * merges).next_power_of_two().max(2).trailing_zeros();
+        // At most two thirds of the slots are used. Where more are, look-ups take more steps; a larger table leaves the
+        // processor's caches.
+        let slots = (3 * merges / 2).next_power_of_two().max(4);
+        let bits = slots.trailing_zeros();
         let fits = ranks < 1 << RANK_BITS;
         Self {
-            slots: vec![FREE; 1 << bits].into_boxed_slice(),
+            slots: vec![FREE; slots].into_boxed_slice(),
             shift: u64::BITS - bits,
-            filter: vec![0; (1 << bits) / FILTER_SLOTS + 1].into_boxed_slice(),
+            filter: vec![0; slots / FILTER_SLOTS + 1].into_boxed_slice(),
             direct: vec![NO_MERGE; (DIRECT * DIRECT) as usize].into_boxed_slice(),
             wide: FxHashMap::default(),
             wide_from: if fits { 1 << ID_BITS } else { 0 },
@@ -210,6 +213,17 @@ mod tests {
         }
         assert_eq!(PairTable::new(&[]).rank(1, 2), NO_MERGE);
         assert_eq!(PairTable::new(&[]).rank(1, 2000), NO_MERGE);
+    }
+
+    #[test]
+    fn a_table_of_any_size_has_a_free_slot() {
+        for merges in 0..70 {
+            let merges: Vec<_> = (0..merges).map(|i| (300 + i, 301, 1000 + i)).collect();
+            let table = PairTable::new(&merges);
+            assert!(table.slots.contains(&FREE));
+            let found = (0..2000).filter(|&left| table.rank(left, 301) != NO_MERGE);
+            assert_eq!(found.count(), merges.len());
+        }
     }
 
     #[test]

@@ -161,9 +161,9 @@ impl CachedEncoder<'_> {
         if misses.pieces().is_empty() {
             return Ok(());
         }
-        for miss in misses.pieces() {
-            self.merger.prefetch(&text[miss.range.clone()]);
-        }
+        let pieces = misses.pieces().iter();
+        self.merger
+            .prefetch(pieces.map(|miss| &text[miss.range.clone()]));
         misses.resolve(ids, |miss, found| {
             // The same piece may have been an earlier miss.
             if self.cache.get(miss.key, &text[miss.range.clone()], found) {

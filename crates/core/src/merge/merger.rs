@@ -64,10 +64,15 @@ impl Merger {
         })
     }
 
-    /// Prefetches what [`Merger::encode`] of a piece reads first.
-    pub fn prefetch(&self, piece: &[u8]) {
-        if self.may_be_token(piece) {
-            self.model.vocabulary().prefetch(piece);
+    /// Prefetches what [`Merger::encode`] of pieces reads first.
+    pub fn prefetch<'t>(&self, pieces: impl Iterator<Item = &'t [u8]> + Clone) {
+        let vocabulary = self.model.vocabulary();
+        let maybe_tokens = pieces.filter(|piece| self.may_be_token(piece));
+        for piece in maybe_tokens.clone() {
+            vocabulary.prefetch(piece);
+        }
+        for piece in maybe_tokens {
+            vocabulary.prefetch_entry(piece);
         }
     }
 
