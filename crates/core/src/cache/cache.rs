@@ -447,7 +447,7 @@ fn are_equal(bytes: &[u8], piece: &[u8]) -> bool {
 
 /// The other bucket of a key: a bucket of the same group, which is an involution by XOR.
 #[inline(always)]
-fn alternate_bucket(bucket: u32, key: Key) -> u32 {
+pub fn alternate_bucket(bucket: u32, key: Key) -> u32 {
     bucket ^ (1 | hash(key) & (BUCKETS_PER_GROUP as u32 - 1))
 }
 

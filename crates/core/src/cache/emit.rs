@@ -4,7 +4,7 @@
 //! that count become part of it. The room is checked before each write, and the processor before AVX2.
 #![allow(unsafe_code)]
 
-use super::cache::{Bucket, Cache, SPILLED_BYTES};
+use super::cache::{alternate_bucket, Bucket, Cache, SPILLED_BYTES};
 use super::keys::{
     bucket_of, has_key, holds_piece, key, may_have_slot, part_bit, Key, KeyBatch, KeySpace,
     KEY_BYTES,
@@ -85,27 +85,49 @@ fn emit_with<'t>(
         ids.reserve(KEY_BYTES * (end - piece + 1));
         let mut to = ids.spare_capacity_mut().as_mut_ptr().cast::<u32>();
         let first = to;
-        for (key, &bucket) in keys[piece..].iter().zip(&buckets[piece..]) {
-            // Nearly all pieces are in their first bucket. The loop calls nothing.
-            let Some(bucket) = table.get(bucket as usize) else {
+        loop {
+            for (key, &bucket) in keys[piece..].iter().zip(&buckets[piece..]) {
+                // Nearly all pieces are in their first bucket. The loop calls nothing.
+                let Some(bucket) = table.get(bucket as usize) else {
+                    break;
+                };
+                let Some(slot) = slot(bucket, key) else {
+                    break;
+                };
+                let packed = bucket.ids(slot);
+                // SAFETY: no piece here has more than KEY_BYTES ids, and there is room for that many for one piece more than
+                // are left; no write is longer.
+                unsafe {
+                    let unpacked = to.cast::<[u32; UNPACKED_IDS]>();
+                    unpacked.write_unaligned(unpack(packed));
+                    if let Some(start) = packed.spilled() {
+                        let spilled = to.cast::<[u8; SPILLED_BYTES]>();
+                        spilled.write_unaligned(*cache.spilled(start));
+                        if packed.count() > KEY_BYTES || !cache.is_of(packed, piece_of(piece)) {
+                            break;
+                        }
+                    }
+                    to = to.add(packed.count());
+                }
+                piece += 1;
+            }
+            // In a nearly full cache, up to a fifth of the pieces are in their second bucket.
+            let Some((key, &bucket)) = keys[piece..].first().zip(buckets[piece..].first()) else {
                 break;
             };
-            let Some(slot) = slot(bucket, key) else {
+            let Some(second) = table.get(alternate_bucket(bucket, *key) as usize) else {
                 break;
             };
-            let packed = bucket.ids(slot);
-            // SAFETY: no piece here has more than KEY_BYTES ids, and there is room for that many for one piece more than
-            // are left; no write is longer.
+            let Some(packed) = slot(second, key).map(|slot| second.ids(slot)) else {
+                break;
+            };
+            if packed.spilled().is_some() {
+                break;
+            }
+            // SAFETY: as above; ids that are not spilled are fewer than UNPACKED_IDS.
             unsafe {
                 let unpacked = to.cast::<[u32; UNPACKED_IDS]>();
                 unpacked.write_unaligned(unpack(packed));
-                if let Some(start) = packed.spilled() {
-                    let spilled = to.cast::<[u8; SPILLED_BYTES]>();
-                    spilled.write_unaligned(*cache.spilled(start));
-                    if packed.count() > KEY_BYTES || !cache.is_of(packed, piece_of(piece)) {
-                        break;
-                    }
-                }
                 to = to.add(packed.count());
             }
             piece += 1;
@@ -430,4 +452,65 @@ fn emit_parts_with(
     // SAFETY: the loop wrote the first `count` ids of the room: none has more than KEY_BYTES after `last`.
     unsafe { ids.set_len(ids.len() + count) };
     emitted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys::{key_of, PIECES_PER_BATCH};
+    use super::*;
+
+    /// One to seven ids: more than five are in the spill area.
+    fn ids_of(number: usize) -> Vec<u32> {
+        (0..=number as u32 % 7)
+            .map(|at| number as u32 + at)
+            .collect()
+    }
+
+    #[test]
+    fn pieces_are_found_in_both_buckets() {
+        let mut cache = Cache::new(1 << 20);
+        let pieces: Vec<String> = (0..30_000).map(|number| format!("<{number:x}>")).collect();
+        let key = |piece: &str| key_of(KeySpace::Piece, piece.as_bytes(), 0, piece.len());
+        for (number, piece) in pieces.iter().enumerate() {
+            cache.insert(key(piece), piece.as_bytes(), &ids_of(number));
+            cache.grow();
+        }
+        let (mut batch, mut in_second, mut missing) = (KeyBatch::default(), 0, 0);
+        for (from, pieces) in (0..)
+            .step_by(PIECES_PER_BATCH)
+            .zip(pieces.chunks(PIECES_PER_BATCH))
+        {
+            let text = pieces.concat();
+            let mut bounds = vec![0];
+            for piece in pieces {
+                bounds.push(bounds[bounds.len() - 1] + piece.len() as u32);
+            }
+            batch.pack(text.as_bytes(), 0, &bounds, cache.bucket_count());
+            let (mut ids, mut missed) = (Vec::new(), Vec::new());
+            let piece_of = |at: usize| pieces[at].as_bytes();
+            let mut miss = |piece: usize, at: usize| missed.push((piece, at));
+            let all = 0..pieces.len();
+            let end = emit(&cache, &batch, all.clone(), &mut ids, &piece_of, &mut miss);
+            let (mut expected, mut expected_misses) = (Vec::new(), Vec::new());
+            for (at, piece) in pieces.iter().enumerate() {
+                let (key, bucket) = (key(piece), bucket_of(key(piece), cache.bucket_count()));
+                if cache.has(key, piece.as_bytes()) {
+                    expected.extend(ids_of(from + at));
+                    in_second += usize::from(cache.buckets()[bucket as usize].slot(&key).is_none());
+                } else {
+                    expected_misses.push((at, expected.len()));
+                }
+            }
+            assert_eq!((end, &ids), (pieces.len(), &expected));
+            assert_eq!(missed, expected_misses);
+            missing += missed.len();
+            if missed.is_empty() {
+                assert_eq!(
+                    count(&cache, &batch, all, &piece_of),
+                    (pieces.len(), ids.len())
+                );
+            }
+        }
+        assert!(in_second > 1000 && missing > 1000, "{in_second} {missing}");
+    }
 }
