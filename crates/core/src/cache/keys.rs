@@ -212,6 +212,13 @@ fn write_mask_rows(bounds: &[u32], rows: &mut [u32; PIECES_PER_BATCH]) -> (usize
     (latest as usize, longest as usize)
 }
 
+/// The bounds of the next batch of pieces: at most [`PIECES_PER_BATCH`]. The last one is the first of the batch after it.
+pub fn take_batch<'a>(bounds: &mut &'a [u32]) -> &'a [u32] {
+    let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
+    *bounds = &bounds[batch.len().saturating_sub(1)..];
+    batch
+}
+
 /// The keys of pieces that are looked up together.
 pub struct KeyBatch {
     keys: [Key; PIECES_PER_BATCH],
@@ -277,18 +284,10 @@ impl KeyBatch {
         if packed == pieces {
             return;
         }
-        // The others are near the end of the text: they are read from a copy of it that zeros follow.
-        let mut end = [0; 32];
-        let end_begins = text.len().saturating_sub(16);
-        end[..text.len() - end_begins].copy_from_slice(&text[end_begins..]);
+        // The others are near the end of the text.
         for piece in packed..pieces {
             let length = (bounds[piece + 1] - bounds[piece]) as usize;
-            let start = from + bounds[piece] as usize;
-            let copied = start.checked_sub(end_begins).and_then(|at| end.get(at..));
-            let key = match copied.and_then(|bytes| bytes.first_chunk()) {
-                Some(bytes) => masked(u128::from_le_bytes(*bytes), length),
-                None => key(text, start, length),
-            };
+            let key = key(text, from + bounds[piece] as usize, length);
             self.has_longer |= !has_key(length);
             self.keys[piece] = key;
             self.buckets[piece] = bucket_of(key, buckets);

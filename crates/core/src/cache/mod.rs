@@ -11,9 +11,7 @@ mod pool;
 
 pub use cache::Cache;
 pub use emit::{count, emit, emit_chars, emit_parts};
-pub use keys::{
-    bucket_of, has_key, key, key_of, Key, KeyBatch, KeySpace, KEY_BYTES, PIECES_PER_BATCH,
-};
+pub use keys::{bucket_of, has_key, key, key_of, take_batch, Key, KeyBatch, KeySpace, KEY_BYTES};
 pub use misses::{Miss, Misses};
 pub use packed::PACKED_IDS;
 pub use pool::{CacheStatistics, Workspace, WorkspacePool};

@@ -1,8 +1,8 @@
 //! Pieces to ids through the cache.
 
 use crate::cache::{
-    count, emit, emit_chars, emit_parts, has_key, key_of, Cache, KeyBatch, KeySpace, Miss, Misses,
-    KEY_BYTES, PACKED_IDS, PIECES_PER_BATCH,
+    count, emit, emit_chars, emit_parts, has_key, key_of, take_batch, Cache, KeyBatch, KeySpace,
+    Miss, Misses, KEY_BYTES, PACKED_IDS,
 };
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
@@ -284,11 +284,4 @@ impl CachedEncoder<'_> {
             self.cache.insert(key, piece, ids);
         }
     }
-}
-
-/// The bounds of the next batch of pieces. The bound between two batches stays for the next one.
-fn take_batch<'a>(bounds: &mut &'a [u32]) -> &'a [u32] {
-    let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
-    *bounds = &bounds[batch.len().saturating_sub(1)..];
-    batch
 }

@@ -12,7 +12,7 @@ use super::splitter::{TextSplitter, SECTION_BYTES};
 use super::streams::{PieceStream, Sums, Weighted};
 use super::table::{PieceCounts, VIRTUAL_BUCKETS};
 use crate::alignment::OffsetMap;
-use crate::cache::{has_key, KeyBatch, PIECES_PER_BATCH};
+use crate::cache::{has_key, take_batch, KeyBatch};
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
 use crate::normalize::Normalization;
@@ -601,8 +601,7 @@ impl<'a> Worker<'a> {
             let mut bounds = self.block.bounds();
             let pieces = bounds.len();
             while bounds.len() > 1 {
-                let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
-                bounds = &bounds[batch.len() - 1..];
+                let batch = take_batch(&mut bounds);
                 self.keys.pack(text, from, batch, VIRTUAL_BUCKETS);
                 let (keys, buckets) = self.keys.get(batch.len() - 1);
                 for &bucket in buckets {
