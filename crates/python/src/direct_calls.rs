@@ -144,8 +144,8 @@ unsafe extern "C" fn entry<const METHOD: usize>(
         count,
         names,
     };
-    // SAFETY: as the module's comment says. PyO3 does not count this thread as attached, which takes a tenth of a short call:
-    // a `Py` that is dropped here would only be freed later, so the usual calls have none.
+    // SAFETY: as the module's comment says. To register the thread with PyO3 would take a tenth of a short call. Without
+    // that, PyO3 frees a `Py` that is dropped here only later, so the usual calls drop none.
     let called = || unsafe { pointers.call(Python::assume_attached(), method) };
     // No panic may reach Python.
     catch_unwind(AssertUnwindSafe(called)).unwrap_or_else(|_| {
