@@ -9,6 +9,7 @@ mod runs;
 mod sample;
 mod saved;
 mod scripts;
+mod shared;
 mod splitter;
 mod streams;
 mod table;

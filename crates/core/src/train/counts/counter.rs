@@ -8,6 +8,7 @@ use super::counted::{Counted, Pieces};
 use super::dropped::{Dropped, LostPairs};
 use super::runs::{Run, Totals};
 use super::sample::Sample;
+use super::shared::{SharedCounts, ThreadCounts};
 use super::splitter::{TextSplitter, SECTION_BYTES};
 use super::streams::{PieceStream, Sums, Weighted};
 use super::table::{PieceCounts, VIRTUAL_BUCKETS};
@@ -468,7 +469,7 @@ impl CountCall<'_> {
             threads: requested,
             ..
         } = self.counter;
-        let (counted, interrupt) = (&mut *self.counted, self.interrupt);
+        let (counted, interrupt, weight) = (&mut *self.counted, self.interrupt, self.weight);
         let bytes = sections.iter().map(&size).sum();
         counted.unchecked_bytes = counted.unchecked_bytes.saturating_add(bytes);
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
@@ -479,17 +480,21 @@ impl CountCall<'_> {
         let memory = self.counter.table_memory();
         let more = memory.map_or(0, |memory| (memory / 1000 / threads).min(UNCHECKED_PIECES));
         // A text has at most as many pieces as bytes, and normalisation makes it at most 18 times as long.
-        let mass = 32 * bytes as u128 * u128::from(self.weight);
+        let mass = 32 * bytes as u128 * u128::from(weight);
         loop {
             counted.mass = counted.mass.saturating_add(mass);
-            let tables = counted.take_tables(self.weight, *requested)?;
+            let tables = counted.take_tables(weight, *requested)?;
             let used = lock(&tables).iter().map(|table| table.memory(more)).sum();
-            let used = AtomicUsize::new(counted.counts.memory(0).saturating_add(used));
+            let used = AtomicUsize::new(used);
+            // A thread cannot take back what it added, so no sum may be too large.
+            let shares = threads > 1 && counted.mass <= u64::MAX.into();
+            let shared = SharedCounts::new(&mut counted.counts, weight);
             let is_full = AtomicBool::new(false);
             let outcomes = on_threads(threads, interrupt, || {
                 let table = lock(&tables).pop().unwrap_or_default();
                 let mut own = table.memory(more);
-                let mut worker = Worker::new(splitter, table, interrupt);
+                let counts = ThreadCounts::new(table, shares.then_some(&shared));
+                let mut worker = Worker::new(splitter, counts, interrupt);
                 let outcome = loop {
                     if is_full.load(Ordering::Relaxed) {
                         break Ok(());
@@ -508,7 +513,8 @@ impl CountCall<'_> {
                         let now = worker.counts.memory(more);
                         let change = now.wrapping_sub(std::mem::replace(&mut own, now));
                         let before = used.fetch_add(change, Ordering::Relaxed);
-                        is_full.fetch_or(before.wrapping_add(change) > memory, Ordering::Relaxed);
+                        let all = before.wrapping_add(change).saturating_add(shared.memory());
+                        is_full.fetch_or(all > memory, Ordering::Relaxed);
                     }
                     let size = size(section) as u64;
                     let done = done.fetch_add(size, Ordering::Relaxed) + size;
@@ -518,8 +524,9 @@ impl CountCall<'_> {
                     }
                 };
                 normalized.fetch_or(worker.normalized, Ordering::Relaxed);
-                lock(&tables).push(worker.counts);
-                outcome
+                let (table, passed_on) = worker.counts.finish();
+                lock(&tables).push(table);
+                outcome.and(passed_on.map_err(|error| (sections.len(), error)))
             });
             counted.pending = std::mem::take(&mut lock(&tables));
             counted.normalized |= normalized.load(Ordering::Relaxed);
@@ -539,7 +546,7 @@ impl CountCall<'_> {
 
 /// One thread's counts and buffers.
 pub struct Worker<'a> {
-    pub counts: PieceCounts,
+    counts: ThreadCounts<'a>,
     /// Whether normalisation changed a section.
     normalized: bool,
     /// Bytes of the file section that is being read.
@@ -551,9 +558,9 @@ pub struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    pub fn new(
+    fn new(
         splitter: &'a TextSplitter,
-        counts: PieceCounts,
+        counts: ThreadCounts<'a>,
         interrupt: &'a Interrupt<'a>,
     ) -> Self {
         Self {
@@ -586,7 +593,7 @@ impl<'a> Worker<'a> {
         // Counting uses no offsets.
         let offsets = OffsetMap::original(0);
         patterns.split(text, &offsets, false, |Piece { text, range, .. }| {
-            let counted = self.counts.add(text, range, 1);
+            let counted = self.counts.add(text, range);
             outcome = counted.and_then(|()| self.poller.advance(1));
             outcome.is_ok()
         })?;
@@ -610,9 +617,9 @@ impl<'a> Worker<'a> {
                 for (ends, (&key, &bucket)) in batch.windows(2).zip(keys.iter().zip(buckets)) {
                     let (start, end) = (ends[0] as usize, ends[1] as usize);
                     if has_key(end - start) {
-                        self.counts.add_short(key, bucket, 1)?;
+                        self.counts.add_short(key, bucket)?;
                     } else {
-                        self.counts.add_long(&text[from + start..from + end], 1)?;
+                        self.counts.add_long(&text[from + start..from + end])?;
                     }
                 }
             }

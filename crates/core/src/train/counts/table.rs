@@ -18,7 +18,7 @@ use std::sync::Mutex;
 /// Distinct pieces with their counts. Counts are checked: they never wrap.
 #[derive(Default)]
 pub struct PieceCounts {
-    shards: [Shard; SHARDS],
+    pub(super) shards: [Shard; SHARDS],
 }
 
 impl PieceCounts {
@@ -69,8 +69,7 @@ impl PieceCounts {
     /// Adds `count` to a piece that is too long for a key.
     #[inline(never)]
     pub fn add_long(&mut self, piece: &[u8], count: u64) -> Result<()> {
-        let shard = FxBuildHasher.hash_one(piece) as usize % SHARDS;
-        self.shards[shard].add_long(piece, count)
+        self.shards[shard_of_long(piece)].add_long(piece, count)
     }
 
     /// Adds the counts of other tables times `weight`, in parallel, and takes each from the list. An error leaves the
@@ -235,23 +234,32 @@ impl PieceCounts {
     }
 }
 
-fn shard_of(bucket: u32) -> usize {
+/// The shard of the short pieces of a virtual bucket.
+#[inline(always)]
+pub(super) fn shard_of(bucket: u32) -> usize {
     const BUCKETS_PER_SHARD: u32 = u32::MAX / SHARDS as u32 + 1;
     (bucket / BUCKETS_PER_SHARD) as usize
 }
 
+/// The shard of a piece that is too long for a key.
+pub(super) fn shard_of_long(piece: &[u8]) -> usize {
+    FxBuildHasher.hash_one(piece) as usize % SHARDS
+}
+
 /// Shards of a table; a power of two. Shards merge in parallel.
-const SHARDS: usize = 16;
+pub(super) const SHARDS: usize = 16;
 /// Keys hash to this many virtual buckets, and a table scales a virtual bucket to its size. So all tables hold
 /// their keys in the same order.
 pub const VIRTUAL_BUCKETS: usize = u32::MAX as usize;
 /// A growing table moves pieces with this count first: they then need no probing.
 const FREQUENT: u64 = 8;
+/// The slots of so many keys of a list are prefetched.
+const PREFETCHED_KEYS: usize = 32;
 /// Slots of the smallest shard.
 const MIN_SLOTS: usize = 64;
 
 /// A short piece: up to 15 bytes, and its length in the last byte.
-type ByteKey = [u8; 16];
+pub(super) type ByteKey = [u8; 16];
 
 #[derive(Clone, Copy)]
 struct Slot {
@@ -266,19 +274,22 @@ const FREE: Slot = Slot {
 
 /// The pieces whose virtual buckets begin with the shard's number.
 #[derive(Default)]
-struct Shard {
+pub(super) struct Shard {
     /// Short pieces. At most 5/8 of the slots are taken.
     slots: Vec<Slot>,
     taken: usize,
-    long: FxHashMap<Box<[u8]>, u64>,
+    pub(super) long: FxHashMap<Box<[u8]>, u64>,
     /// Bytes of all distinct pieces.
     bytes: usize,
     /// Bytes of the long ones.
     long_bytes: usize,
+    /// Pieces that found no place in a table of limited size, and were passed on.
+    pub(super) passed_on: usize,
 }
 
+/// Adds to a count.
 #[inline(always)]
-fn add_to(total: &mut u64, count: u64) -> Result<()> {
+pub(super) fn add_to(total: &mut u64, count: u64) -> Result<()> {
     *total = checked_sum(*total, count)?;
     Ok(())
 }
@@ -296,7 +307,7 @@ pub fn cost(pieces: u64, bytes: u64) -> u64 {
 }
 
 impl Shard {
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.taken + self.long.len()
     }
 
@@ -305,7 +316,7 @@ impl Shard {
     }
 
     /// As [`PieceCounts::memory`].
-    fn memory(&self, more: usize) -> usize {
+    pub(super) fn memory(&self, more: usize) -> usize {
         let mut slots = self.slots.len();
         if slots > 0 && !self.has_room(more) {
             slots = grown(slots);
@@ -379,20 +390,27 @@ impl Shard {
 
     #[inline(always)]
     fn add_short(&mut self, key: ByteKey, bucket: u32, count: u64) -> Result<()> {
-        let first = self.first_slot(bucket);
-        if let Some([slot, next]) = self.slots.get_mut(first..first + 2) {
-            // A select instead of a branch: no predictor can tell which of the two it is.
-            let slot = if slot.key == key { slot } else { next };
-            if slot.key == key {
-                return add_to(&mut slot.count, count);
-            }
+        match self.near(key, bucket) {
+            Some(total) => add_to(total, count),
+            None => self.probe_and_add(key, bucket, count),
         }
-        self.probe_and_add(key, bucket, count)
+    }
+
+    /// The count of a key that is in its first two slots.
+    #[inline(always)]
+    pub(super) fn near(&mut self, key: ByteKey, bucket: u32) -> Option<&mut u64> {
+        let first = self.first_slot(bucket);
+        let [slot, next] = self.slots.get_mut(first..first + 2)? else {
+            return None;
+        };
+        // A select instead of a branch: no predictor can tell which of the two it is.
+        let slot = if slot.key == key { slot } else { next };
+        (slot.key == key).then_some(&mut slot.count)
     }
 
     /// Adds to a key that is not in its first two slots.
     #[inline(never)]
-    fn probe_and_add(&mut self, key: ByteKey, bucket: u32, count: u64) -> Result<()> {
+    pub(super) fn probe_and_add(&mut self, key: ByteKey, bucket: u32, count: u64) -> Result<()> {
         if !self.has_room(1) && self.probe(key, bucket).is_none() {
             self.make_room(1)?;
         }
@@ -420,6 +438,11 @@ impl Shard {
     /// The slot of a key.
     fn probe(&mut self, key: ByteKey, bucket: u32) -> Option<&mut Slot> {
         self.slot_of(key, bucket).filter(|slot| slot.key == key)
+    }
+
+    /// Whether the shard holds a key.
+    pub(super) fn holds(&mut self, key: ByteKey, bucket: u32) -> bool {
+        self.probe(key, bucket).is_some()
     }
 
     /// Whether so many more keys fit: at most 5/8 of the slots are taken.
@@ -461,12 +484,23 @@ impl Shard {
         self.slots[index] = slot;
     }
 
-    fn add_long(&mut self, piece: &[u8], count: u64) -> Result<()> {
+    pub(super) fn add_long(&mut self, piece: &[u8], count: u64) -> Result<()> {
         match self.long.get_mut(piece) {
             Some(total) => add_to(total, count),
             None => {
                 reserve_entry(&mut self.long)?;
                 self.insert_long(copied(piece)?.into_boxed_slice(), count);
+                Ok(())
+            }
+        }
+    }
+
+    /// As `add_long`, for a piece that has room.
+    fn add_boxed(&mut self, piece: Box<[u8]>, count: u64) -> Result<()> {
+        match self.long.get_mut(&piece) {
+            Some(total) => add_to(total, count),
+            None => {
+                self.insert_long(piece, count);
                 Ok(())
             }
         }
@@ -526,6 +560,63 @@ impl Shard {
         reserve_entries(&mut self.long, long)
     }
 
+    /// Adds `count` to each piece of a list, and empties the list. No sum may exceed 64 bits. Without memory, the list
+    /// stays.
+    pub(super) fn add_keys(&mut self, keys: &mut Vec<ByteKey>, count: u64) -> Result<()> {
+        self.make_room(keys.len())?;
+        for batch in keys.chunks(PREFETCHED_KEYS) {
+            for &key in batch {
+                self.prefetch(virtual_bucket(key));
+            }
+            for &key in batch {
+                self.add_short(key, virtual_bucket(key), count)?;
+            }
+        }
+        keys.clear();
+        Ok(())
+    }
+
+    /// Moves the rarer half of the pieces to another shard, where each counts `weight` times. No sum may exceed 64 bits.
+    /// Without memory, all pieces stay.
+    pub(super) fn move_rare(&mut self, other: &mut Self, weight: u64) -> Result<()> {
+        let mut counts: Vec<u64> = with_capacity(self.len())?;
+        counts.extend(self.iter().map(|(_, count)| count));
+        let middle = counts.len() / 2;
+        let most = match counts.get(middle) {
+            Some(_) => *counts.select_nth_unstable(middle).1,
+            None => return Ok(()),
+        };
+        other.reserve(self)?;
+        let kept = filled(FREE, self.slots.len())?;
+        for slot in std::mem::replace(&mut self.slots, kept) {
+            if slot.count > most {
+                self.put(slot);
+            } else if slot.key != FREE.key {
+                other.add_short(slot.key, virtual_bucket(slot.key), slot.count * weight)?;
+                self.taken -= 1;
+                self.bytes -= usize::from(slot.key[15]);
+            }
+        }
+        for (piece, count) in self.long.extract_if(|_, count| *count <= most) {
+            self.bytes -= piece.len();
+            self.long_bytes -= piece.len();
+            other.add_boxed(piece, count * weight)?;
+        }
+        self.passed_on = 0;
+        Ok(())
+    }
+
+    /// Makes room for another shard's pieces.
+    fn reserve(&mut self, added: &Self) -> Result<()> {
+        let keys = added.slots.iter().map(|slot| slot.key);
+        let is_new = |key: &ByteKey| *key != FREE.key && !self.holds(*key, virtual_bucket(*key));
+        let short = keys.filter(is_new).count();
+        let long = added.long.keys();
+        let long = long.filter(|piece| !self.long.contains_key(*piece)).count();
+        self.make_room(short)?;
+        reserve_entries(&mut self.long, long)
+    }
+
     /// Adds another shard's counts times `weight`, after `prepare_merge`.
     fn merge(&mut self, other: &mut Self, weight: u64) -> Result<()> {
         let goes_into = self.goes_into(other);
@@ -537,10 +628,7 @@ impl Shard {
             self.add_short(slot.key, virtual_bucket(slot.key), slot.count)?;
         }
         for (piece, count) in other.long.drain() {
-            match self.long.get_mut(&piece) {
-                Some(total) => add_to(total, count)?,
-                None => self.insert_long(piece, count),
-            }
+            self.add_boxed(piece, count)?;
         }
         Ok(())
     }
@@ -568,6 +656,7 @@ impl Shard {
             long,
             bytes: self.bytes,
             long_bytes: self.long_bytes,
+            passed_on: self.passed_on,
         })
     }
 
