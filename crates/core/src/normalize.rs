@@ -278,7 +278,10 @@ impl Boundaries {
         let bytes = text.as_bytes();
         let mut at = 0;
         loop {
-            let are_all = |chunk: &&[u8]| chunk.iter().all(|&byte| byte < self.first_byte);
+            let are_all = |chunk: &&[u8]| {
+                let largest = || chunk.iter().fold(0, |largest, byte| largest.max(*byte));
+                chunk.is_ascii() || largest() < self.first_byte
+            };
             let chunks = bytes[at..].chunks_exact(CHUNK).take_while(are_all);
             // A chunk may end inside a character.
             at = floor_char_boundary(text, at + CHUNK * chunks.count());
@@ -300,7 +303,7 @@ impl Boundaries {
 }
 
 /// Bytes that are compared at once.
-const CHUNK: usize = 32;
+const CHUNK: usize = 128;
 
 /// The length of the characters that both texts begin with, in bytes.
 fn common_prefix(a: &str, b: &str) -> usize {
