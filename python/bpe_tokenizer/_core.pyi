@@ -204,6 +204,9 @@ class Model:
     # or listed in `vocab`.
     @property
     def vocab_size(self) -> int: ...
+    # The largest id + 1.
+    @property
+    def n_vocab(self) -> int: ...
     # Number of distinct ids.
     def __len__(self) -> int: ...
     # Ids of added tokens that are also entries of the vocabulary (see vocab_size).

@@ -149,10 +149,10 @@ class CompiledModel:
         """Language models on disk whose own tokenizer was compared with this one and is the same."""
         return set()
 
-    @cached_property
+    @property
     def n_vocab(self) -> int:
         """The largest id + 1."""
-        return max(self.vocab, default=-1) + 1
+        return self.model.core.n_vocab
 
     def has_token(self, token: object) -> bool:
         """Return whether a token string, bytes or an id is in the vocabulary."""

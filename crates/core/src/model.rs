@@ -515,6 +515,13 @@ impl Model {
         self.vocabulary.len() + outside.count()
     }
 
+    /// The largest id + 1, added tokens included; 0 without ids.
+    pub fn n_vocab(&self) -> usize {
+        let added = self.added.iter().map(|token| token.id);
+        let last = self.vocabulary.ids.last().copied();
+        added.chain(last).max().map_or(0, |id| id as usize + 1)
+    }
+
     /// Whether the model has no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -323,6 +323,11 @@ impl Model {
         self.core.vocabulary().len()
     }
 
+    #[getter]
+    fn n_vocab(&self) -> usize {
+        self.core.n_vocab()
+    }
+
     fn __len__(&self) -> usize {
         self.core.len()
     }

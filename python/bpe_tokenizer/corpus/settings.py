@@ -94,7 +94,7 @@ class CorpusSettings:
         return cls(
             ReadOptions() if read is None else read,
             format,
-            choose_token_type(format, max(tokenizer.vocab), dtype),
+            choose_token_type(format, tokenizer.n_vocab - 1, dtype),
             limit,
             eos_id,
             allowed_special if isinstance(allowed_special, str) else tuple(sorted(allowed_special)),

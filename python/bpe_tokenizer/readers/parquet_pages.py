@@ -203,6 +203,20 @@ class _Rows:
         count = len(self.offsets) - 1
         return count > 0 and (len(self.data) + size > BATCH_BYTES or count >= _MAX_ROWS)
 
+    def add(self, size: int, parts: Iterator[memoryview | bytes]) -> None:
+        """Add a row of a size, in parts."""
+        if size > BATCH_BYTES and not self.data:
+            # All room at once: a buffer that grows leaves free memory behind that the allocator keeps.
+            self.data = bytearray(size)
+            start = 0
+            for part in parts:
+                self.data[start : start + len(part)] = part
+                start += len(part)
+        else:
+            for part in parts:
+                self.data += part
+        self.end()
+
     def end(self, is_null: bool = False) -> None:
         """End a row."""
         if is_null:
@@ -430,9 +444,7 @@ def _page_rows(
             continue
         if rows.is_full(size):
             yield rows.take()
-        for part in values.parts():
-            rows.data += part
-        rows.end()
+        rows.add(size, values.parts())
     page.content.finish()
 
 

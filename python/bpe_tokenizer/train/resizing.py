@@ -47,7 +47,7 @@ def extend_model(
     """
     core = model.core
     _check_plain_pretokenizer(core)
-    largest = max(core.vocab)
+    largest = core.n_vocab - 1
     if options.vocab_size <= largest + 1:
         raise OptionError(
             f"new_vocab_size is {options.vocab_size:,}, and the largest id in use is {largest:,}: "
