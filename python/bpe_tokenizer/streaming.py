@@ -70,7 +70,9 @@ class EncodeStream:
                 f"encode_streaming expects chunks of str, but chunk {self._chunk} is {type(chunk).__name__}"
             )
         self._chunk += 1
-        return self._stream.push(self._whole_characters(chunk))
+        if self._high_surrogate or chunk[-1:] >= "\ud800":
+            chunk = self._whole_characters(chunk)
+        return self._stream.push(chunk)
 
     def _whole_characters(self, chunk: str) -> str:
         """Return the next text without the first half of a surrogate pair at its end, which is kept."""

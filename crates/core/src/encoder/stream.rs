@@ -3,11 +3,13 @@
 use super::added_tokens::{Matchers, Search, Special};
 use super::cuts::Cuts;
 use super::piece_encoder::PieceEncoder;
+use super::splitter::{Splitter, TextSegment};
 use super::{Encoder, Segment};
+use crate::alignment::OffsetMap;
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::normalizers::IncrementalNormalizer;
-use crate::pretokenize::{IncrementalSplitter, PieceCutter};
+use crate::pretokenize::{CertainPart, IncrementalSplitter, PieceCutter, SingleSplit};
 use crate::reserve::{append_text, push};
 use crate::special::{LeftContext, Matcher, StableMatches};
 use crate::text::{floor_char_boundary, Text};
@@ -36,7 +38,13 @@ enum Stages {
 struct IncrementalStages {
     normalizer: IncrementalNormalizer,
     normalized: TokenSearch,
-    splitter: IncrementalSplitter,
+    splitting: Splitting,
+}
+
+/// The stage that splits.
+enum Splitting {
+    Single(SingleSplit),
+    Steps(IncrementalSplitter),
 }
 
 impl EncodeStream {
@@ -61,12 +69,25 @@ impl EncodeStream {
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
         let mut rest = text;
-        while rest.len() >= MIN_WINDOW_BYTES {
+        while rest.len() >= MIN_WINDOW_BYTES && !self.splits_alone(encoder) {
             let window = &rest[..floor_char_boundary(rest, rest.len().min(WINDOW_BYTES))];
             let done = self.push_window(encoder, window, ids, interrupt)?;
             rest = &rest[done..];
         }
         self.push_block(encoder, rest, ends, ids, interrupt)
+    }
+
+    /// Whether the only stage is one that encodes long parts like whole texts.
+    fn splits_alone(&self, encoder: &Encoder) -> bool {
+        let Matchers {
+            original,
+            normalized,
+        } = &*self.matchers;
+        let is_single = match &self.stages {
+            Stages::Incremental(stages) => matches!(stages.splitting, Splitting::Single(_)),
+            Stages::Buffered(_) => false,
+        };
+        is_single && encoder.normalizers.is_empty() && original.is_empty() && normalized.is_empty()
     }
 
     /// Pushes the beginning of a text that does not end there, and returns its length. Between two cuts a text is
@@ -174,12 +195,12 @@ impl Stages {
         let pre_tokenizers = &encoder.splitter.pre_tokenizers;
         let needs_offsets = pre_tokenizers.needs_offsets() && !encoder.normalizers.is_empty();
         let normalizer = IncrementalNormalizer::new(&encoder.normalizers);
-        match (normalizer, IncrementalSplitter::new(pre_tokenizers)) {
-            (Some(normalizer), Some(splitter)) if !needs_offsets => {
+        match (normalizer, Splitting::new(&encoder.splitter)) {
+            (Some(normalizer), Some(splitting)) if !needs_offsets => {
                 Self::Incremental(Box::new(IncrementalStages {
                     normalizer,
                     normalized: TokenSearch::default(),
-                    splitter,
+                    splitting,
                 }))
             }
             _ => Self::Buffered(String::new()),
@@ -226,32 +247,76 @@ impl IncrementalStages {
         let Self {
             normalizer,
             normalized,
-            splitter,
+            splitting,
         } = self;
-        let encoder = call.encoder;
-        let text = normalizer.push(&encoder.normalizers, text, ends, call.interrupt)?;
-        let mut split = |text: &str, ends, is_first: &mut bool, call: &mut Call<'_, '_>| {
-            let pre_tokenizers = &encoder.splitter.pre_tokenizers;
-            let points = encoder.splitter.split_points.as_ref();
-            let points = points.map(|points| points as &dyn PieceCutter);
-            let encode = &mut |text: &[u8], range| call.pieces.encode_piece(text, range, call.ids);
-            splitter.push(pre_tokenizers, text, *is_first, ends, points, encode)?;
-            *is_first &= text.is_empty();
-            call.pieces.take_failure()
-        };
+        let normalizers = &call.encoder.normalizers;
+        let text = normalizer.push(normalizers, text, ends, call.interrupt)?;
         let matcher = &call.matchers.normalized;
         normalized.advance(matcher, &text, ends, &mut |event| match event {
             Event::Text(text) => {
-                let last = for_each_block(text, |block| split(block, false, is_first, call))?;
-                split(last, false, is_first, call)
+                let last =
+                    for_each_block(text, |block| splitting.push(call, block, false, is_first))?;
+                splitting.push(call, last, false, is_first)
             }
             Event::End(token) => {
-                split("", true, is_first, call)?;
+                splitting.push(call, "", true, is_first)?;
                 call.push_token(token)?;
                 *is_first &= token.is_none();
                 Ok(())
             }
         })
+    }
+}
+
+impl Splitting {
+    fn new(splitter: &Splitter) -> Option<Self> {
+        let pre_tokenizers = &splitter.pre_tokenizers;
+        let single = SingleSplit::new(pre_tokenizers).filter(|_| splitter.split_points.is_none());
+        match single {
+            Some(single) => Some(Self::Single(single)),
+            None => IncrementalSplitter::new(pre_tokenizers).map(Self::Steps),
+        }
+    }
+
+    fn push(
+        &mut self,
+        call: &mut Call<'_, '_>,
+        text: &str,
+        ends: bool,
+        is_first: &mut bool,
+    ) -> Result<()> {
+        let Splitter {
+            pre_tokenizers,
+            split_points,
+        } = &call.encoder.splitter;
+        match self {
+            Self::Single(split) => {
+                let (pieces, ids) = (&mut *call.pieces, &mut *call.ids);
+                let mut outcome = Ok(());
+                split.push(pre_tokenizers, text, ends, |part| match part {
+                    CertainPart::Whole(text) => {
+                        let segment = Segment::Text(TextSegment {
+                            text,
+                            is_utf8: true,
+                            offsets: OffsetMap::original(0),
+                        });
+                        outcome = pieces.encode(segment, usize::MAX, ids).map(|_| ());
+                        outcome.is_ok()
+                    }
+                    CertainPart::Piece(text, range) => pieces.encode_piece(text, range, ids),
+                })?;
+                outcome?;
+            }
+            Self::Steps(splitter) => {
+                let points = split_points.as_ref();
+                let points = points.map(|points| points as &dyn PieceCutter);
+                let (pieces, ids) = (&mut *call.pieces, &mut *call.ids);
+                let encode = &mut |text: &[u8], range| pieces.encode_piece(text, range, ids);
+                splitter.push(pre_tokenizers, text, *is_first, ends, points, encode)?;
+            }
+        }
+        *is_first &= text.is_empty();
+        call.pieces.take_failure()
     }
 }
 
@@ -291,6 +356,16 @@ impl TokenSearch {
         ends: bool,
         handle: &mut dyn FnMut(Event<'_>) -> Result<()>,
     ) -> Result<()> {
+        if matcher.is_empty() {
+            if !text.is_empty() {
+                handle(Event::Text(text))?;
+            }
+            return if ends {
+                handle(Event::End(None))
+            } else {
+                Ok(())
+            };
+        }
         append_text(&mut self.pending, text)?;
         if ends || self.pending.len() >= self.wanted {
             self.search(matcher, ends, handle)?;
