@@ -194,7 +194,7 @@ class _Rows:
     """Rows that wait to be yielded."""
 
     def __init__(self) -> None:
-        self.data = bytearray()
+        self.data: bytearray | npt.NDArray[np.uint8] = bytearray()
         self.offsets = [0]
         self.nulls: list[int] = []
 
@@ -205,13 +205,15 @@ class _Rows:
 
     def add(self, size: int, parts: Iterator[memoryview | bytes]) -> None:
         """Add a row of a size, in parts."""
-        if size > BATCH_BYTES and not self.data:
-            # All room at once: a buffer that grows leaves free memory behind that the allocator keeps.
-            self.data = bytearray(size)
+        if size > BATCH_BYTES and len(self.data) == 0:
+            # All room at once: a buffer that grows leaves free memory behind that the allocator keeps. A broken
+            # size takes no memory, because nothing writes to it.
+            whole = np.empty(size, np.uint8)
             start = 0
             for part in parts:
-                self.data[start : start + len(part)] = part
+                whole[start : start + len(part)] = np.frombuffer(part, np.uint8)
                 start += len(part)
+            self.data = whole
         else:
             for part in parts:
                 self.data += part
@@ -225,7 +227,7 @@ class _Rows:
 
     def take(self) -> ChunkRows:
         """Return the rows, and start anew."""
-        data = np.frombuffer(self.data, np.uint8) if self.data else np.zeros(0, np.uint8)
+        data = np.frombuffer(self.data, np.uint8) if len(self.data) else np.zeros(0, np.uint8)
         rows = ChunkRows(data, np.array(self.offsets, np.int64), self.nulls)
         self.data, self.offsets, self.nulls = bytearray(), [0], []
         return rows
@@ -277,10 +279,14 @@ class _Content:
         self._chunk = chunk
         self.left = size
 
-    def parts(self, size: int) -> Iterator[memoryview]:
-        """Yield the next `size` bytes, in parts."""
+    def check(self, size: int) -> None:
+        """Refuse a value of more bytes than are left."""
         if size > self.left:
             raise _broken(self._chunk, "a value is longer than its page")
+
+    def parts(self, size: int) -> Iterator[memoryview]:
+        """Yield the next `size` bytes, in parts."""
+        self.check(size)
         self.left -= size
         while size > 0:
             if not self._piece:
@@ -468,6 +474,7 @@ class _PlainValues:
 
     def next_size(self) -> int:
         self._size = self._content.number()
+        self._content.check(self._size)
         return self._size
 
     def parts(self) -> Iterator[memoryview | bytes]:

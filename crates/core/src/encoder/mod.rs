@@ -400,6 +400,24 @@ mod tests {
     }
 
     #[test]
+    fn a_long_part_of_a_stream_polls() {
+        let settings = Settings {
+            pre_tokenizers: vec![PreTokenizer::isolated("x+|y+")],
+            ..Settings::default()
+        };
+        let tokens = (0..=255).map(|byte: u8| (u32::from(byte), vec![byte]));
+        let model = Model::new(tokens.collect(), Some(&[]), settings, Vec::new()).unwrap();
+        let encoder = Encoder::new(model).unwrap();
+        for text in ["xxxxxxxyyyyyyy".repeat(100_000), "x".repeat(1_000_000)] {
+            let mut stream = EncodeStream::new(&encoder, &Special::None).unwrap();
+            let mut ids = Vec::new();
+            let pushed = stream.push(&encoder, &text, false, &mut ids, &Interrupt::new(&|| true));
+            assert!(matches!(pushed, Err(Error::Interrupted)));
+            assert!(ids.len() < 100_000);
+        }
+    }
+
+    #[test]
     fn recognising_special_tokens_changes_only_texts_that_hold_them() {
         let settings = Settings {
             pre_tokenizers: vec![PreTokenizer::isolated("x+|y+")],

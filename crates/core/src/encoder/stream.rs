@@ -69,29 +69,19 @@ impl EncodeStream {
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
         let mut rest = text;
-        while rest.len() >= MIN_WINDOW_BYTES && !self.splits_alone(encoder) {
+        while rest.len() >= MIN_WINDOW_BYTES {
             let window = &rest[..floor_char_boundary(rest, rest.len().min(WINDOW_BYTES))];
             let done = self.push_window(encoder, window, ids, interrupt)?;
             rest = &rest[done..];
         }
+        if !ends && rest.is_empty() {
+            return Ok(());
+        }
         self.push_block(encoder, rest, ends, ids, interrupt)
     }
 
-    /// Whether the only stage is one that encodes long parts like whole texts.
-    fn splits_alone(&self, encoder: &Encoder) -> bool {
-        let Matchers {
-            original,
-            normalized,
-        } = &*self.matchers;
-        let is_single = match &self.stages {
-            Stages::Incremental(stages) => matches!(stages.splitting, Splitting::Single(_)),
-            Stages::Buffered(_) => false,
-        };
-        is_single && encoder.normalizers.is_empty() && original.is_empty() && normalized.is_empty()
-    }
-
     /// Pushes the beginning of a text that does not end there, and returns its length. Between two cuts a text is
-    /// encoded like a whole one, which is faster than to follow it through the stages.
+    /// encoded like a whole one, if that is faster than to follow it through the stages.
     fn push_window(
         &mut self,
         encoder: &Encoder,
@@ -101,13 +91,14 @@ impl EncodeStream {
     ) -> Result<usize> {
         let matchers = self.matchers.clone();
         let middle = match &self.stages {
-            Stages::Incremental(_) => {
+            Stages::Incremental(stages) if !stages.find_cuts(encoder) => {
                 Cuts::new(encoder, &matchers, None).and_then(|cuts| cuts.middle(window))
             }
-            Stages::Buffered(_) => None,
+            _ => None,
         };
         let Some(middle) = middle else {
             let last = for_each_block(window, |block| {
+                interrupt.poll()?;
                 self.push_block(encoder, block, false, ids, interrupt)
             })?;
             self.push_block(encoder, last, false, ids, interrupt)?;
@@ -237,6 +228,11 @@ impl Stages {
 }
 
 impl IncrementalStages {
+    /// Whether the stages find cuts themselves, and encode what is between two like a whole text.
+    fn find_cuts(&self, encoder: &Encoder) -> bool {
+        matches!(self.splitting, Splitting::Single(_)) && encoder.normalizers.is_empty()
+    }
+
     fn advance(
         &mut self,
         call: &mut Call<'_, '_>,
@@ -322,7 +318,7 @@ impl Splitting {
 
 /// A part of a text is searched for cuts from this many bytes on.
 const MIN_WINDOW_BYTES: usize = 1 << 9;
-/// Bytes that are encoded like a whole text.
+/// Bytes in which two cuts are searched for.
 const WINDOW_BYTES: usize = 1 << 20;
 /// Bytes of a block.
 const BLOCK_BYTES: usize = 64 << 10;

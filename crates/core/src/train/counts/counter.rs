@@ -1,7 +1,7 @@
 //! Counts the pieces of texts on many threads, in bounded memory.
 //!
 //! With a memory limit, the tables of all threads become a sorted run on the disk when they are full, and counting goes on
-//! with empty tables. The threads mostly have the same pieces: the run holds their sums. The runs and the last tables are
+//! with empty tables. The threads have the same frequent pieces: the run holds their sums. The runs and the last tables are
 //! added up when the counts are read. Nothing of that shows in the counts.
 
 use super::counted::{Counted, Pieces};
@@ -488,7 +488,7 @@ impl CountCall<'_> {
             let used = AtomicUsize::new(used);
             // A thread cannot take back what it added, so no sum may be too large.
             let shares = threads > 1 && counted.mass <= u64::MAX.into();
-            let shared = SharedCounts::new(&mut counted.counts, weight);
+            let shared = SharedCounts::new(&mut counted.counts, weight, more * threads);
             let is_full = AtomicBool::new(false);
             let outcomes = on_threads(threads, interrupt, || {
                 let table = lock(&tables).pop().unwrap_or_default();

@@ -16,9 +16,11 @@ use std::sync::Mutex;
 
 /// The pieces in a shard of a thread's own table.
 const OWN_PIECES: usize = 1 << 13;
-/// The pieces of a shard that wait.
+/// The pieces of a shard that wait, at most.
 const WAITING_PIECES: usize = 1 << 10;
-/// After so many pieces that found no place, a thread moves the rarer half of its own out.
+/// The bytes of the long ones among them; a longer piece is alone.
+const WAITING_BYTES: usize = 1 << 16;
+/// After so many pieces that found no place in a shard, its rarer pieces move out.
 const STALE_AFTER: usize = 4 * OWN_PIECES;
 
 /// A table that threads add to at the same time.
@@ -28,19 +30,22 @@ pub struct SharedCounts<'a> {
     memory: AtomicUsize,
     /// The pieces of the threads count this many times.
     weight: u64,
+    /// Further pieces of a shard for which its memory has room.
+    more: usize,
 }
 
 impl<'a> SharedCounts<'a> {
-    /// No sum may exceed 64 bits.
-    pub fn new(counts: &'a mut PieceCounts, weight: u64) -> Self {
+    /// The caller knows that no sum exceeds 64 bits, and wants to know the memory after growth for `more` pieces.
+    pub fn new(counts: &'a mut PieceCounts, weight: u64, more: usize) -> Self {
         Self {
-            memory: AtomicUsize::new(counts.memory(0)),
+            memory: AtomicUsize::new(counts.memory(more)),
             shards: counts.shards.each_mut().map(Mutex::new),
             weight,
+            more: more / SHARDS,
         }
     }
 
-    /// Bytes of memory of the table.
+    /// Bytes of memory of the table, also after it grows for some more pieces.
     pub fn memory(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
     }
@@ -48,9 +53,9 @@ impl<'a> SharedCounts<'a> {
     /// Adds the pieces of a shard that wait. If there is no memory, they stay.
     fn add(&self, index: usize, own: &mut Shard, waiting: &mut Waiting) -> Result<()> {
         let mut shard = lock(&self.shards[index]);
-        let before = shard.memory(0);
+        let before = shard.memory(self.more);
         let added = self.add_to(&mut shard, own, waiting);
-        let change = shard.memory(0).wrapping_sub(before);
+        let change = shard.memory(self.more).wrapping_sub(before);
         self.memory.fetch_add(change, Ordering::Relaxed);
         added
     }
@@ -62,6 +67,9 @@ impl<'a> SharedCounts<'a> {
             shard.add_long(&waiting.long[start..], self.weight)?;
             waiting.long.truncate(start);
             waiting.starts.pop();
+        }
+        if waiting.long.capacity() > 4 * WAITING_BYTES {
+            waiting.long = Vec::new();
         }
         if own.passed_on >= STALE_AFTER {
             own.move_rare(shard, self.weight)?;
@@ -91,6 +99,10 @@ struct Waiting {
 impl Waiting {
     fn len(&self) -> usize {
         self.short.len() + self.starts.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.len() >= WAITING_PIECES || self.long.len() >= WAITING_BYTES
     }
 }
 
@@ -171,9 +183,9 @@ impl<'a> ThreadCounts<'a> {
     }
 
     fn pass_many_on(&mut self, index: usize) -> Result<()> {
-        match self.waiting[index].len() {
-            ..WAITING_PIECES => Ok(()),
-            _ => self.pass_on(index),
+        match self.waiting[index].is_full() {
+            true => self.pass_on(index),
+            false => Ok(()),
         }
     }
 
@@ -195,7 +207,7 @@ mod tests {
     /// Counts the pieces of some threads, each `weight` times. Returns all counts, and the memory of the threads' tables.
     fn counted(threads: &[Vec<Vec<u8>>], weight: u64) -> (BTreeMap<Vec<u8>, u64>, Vec<usize>) {
         let mut counts = PieceCounts::default();
-        let shared = SharedCounts::new(&mut counts, weight);
+        let shared = SharedCounts::new(&mut counts, weight, 0);
         let count = |pieces: &Vec<Vec<u8>>| {
             let mut counts = ThreadCounts::new(PieceCounts::default(), Some(&shared));
             for piece in pieces {
@@ -259,6 +271,37 @@ mod tests {
         assert!(
             memory.iter().all(|own| 5 * own < 4 * alone),
             "{memory:?} of {alone}"
+        );
+    }
+
+    #[test]
+    fn few_long_pieces_wait() {
+        let mut counts = PieceCounts::default();
+        let shared = SharedCounts::new(&mut counts, 1, 0);
+        let mut thread = ThreadCounts::new(PieceCounts::default(), Some(&shared));
+        for number in 0..SHARDS * OWN_PIECES * 5 / 4 {
+            let piece = format!("w{number}").into_bytes();
+            thread.add(&piece, 0..piece.len()).unwrap();
+        }
+        assert!(thread
+            .own
+            .shards
+            .iter()
+            .all(|shard| shard.len() == OWN_PIECES));
+        let longest = 5 * WAITING_BYTES;
+        for size in [1000, longest].repeat(20) {
+            for first in 0..SHARDS {
+                let piece = format!("{first}{}", "x".repeat(size)).into_bytes();
+                thread.add(&piece, 0..piece.len()).unwrap();
+            }
+            let waiting = thread.waiting.iter();
+            let held: usize = waiting.map(|waiting| waiting.long.capacity()).sum();
+            assert!(held <= SHARDS * 4 * WAITING_BYTES, "{held}");
+        }
+        thread.finish().1.unwrap();
+        assert_eq!(
+            counts.iter().filter(|(piece, _)| piece.len() > 999).count(),
+            2 * SHARDS
         );
     }
 

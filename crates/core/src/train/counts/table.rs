@@ -283,7 +283,7 @@ pub(super) struct Shard {
     bytes: usize,
     /// Bytes of the long ones.
     long_bytes: usize,
-    /// Pieces that found no place in a table of limited size, and were passed on.
+    /// The pieces that found no place in a table of limited size since its rarer ones moved out.
     pub(super) passed_on: usize,
 }
 
@@ -560,8 +560,8 @@ impl Shard {
         reserve_entries(&mut self.long, long)
     }
 
-    /// Adds `count` to each piece of a list, and empties the list. No sum may exceed 64 bits. Without memory, the list
-    /// stays.
+    /// Adds `count` to each piece of a list, and empties the list. The caller knows that no sum exceeds 64 bits. Without
+    /// memory, the list stays.
     pub(super) fn add_keys(&mut self, keys: &mut Vec<ByteKey>, count: u64) -> Result<()> {
         self.make_room(keys.len())?;
         for batch in keys.chunks(PREFETCHED_KEYS) {
@@ -576,8 +576,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Moves the rarer half of the pieces to another shard, where each counts `weight` times. No sum may exceed 64 bits.
-    /// Without memory, all pieces stay.
+    /// Moves the pieces up to the median of the counts to another shard, where each counts `weight` times. The caller knows
+    /// that no sum exceeds 64 bits. Without memory, all pieces stay.
     pub(super) fn move_rare(&mut self, other: &mut Self, weight: u64) -> Result<()> {
         let mut counts: Vec<u64> = with_capacity(self.len())?;
         counts.extend(self.iter().map(|(_, count)| count));
@@ -592,7 +592,8 @@ impl Shard {
             if slot.count > most {
                 self.put(slot);
             } else if slot.key != FREE.key {
-                other.add_short(slot.key, virtual_bucket(slot.key), slot.count * weight)?;
+                let count = checked_product(slot.count, weight)?;
+                other.add_short(slot.key, virtual_bucket(slot.key), count)?;
                 self.taken -= 1;
                 self.bytes -= usize::from(slot.key[15]);
             }
@@ -600,7 +601,7 @@ impl Shard {
         for (piece, count) in self.long.extract_if(|_, count| *count <= most) {
             self.bytes -= piece.len();
             self.long_bytes -= piece.len();
-            other.add_boxed(piece, count * weight)?;
+            other.add_boxed(piece, checked_product(count, weight)?)?;
         }
         self.passed_on = 0;
         Ok(())
