@@ -91,7 +91,7 @@ impl EncodeStream {
     ) -> Result<usize> {
         let matchers = self.matchers.clone();
         let middle = match &self.stages {
-            Stages::Incremental(stages) if !stages.find_cuts(encoder) => {
+            Stages::Incremental(stages) if !stages.find_cuts() => {
                 Cuts::new(encoder, &matchers, None).and_then(|cuts| cuts.middle(window))
             }
             _ => None,
@@ -229,8 +229,8 @@ impl Stages {
 
 impl IncrementalStages {
     /// Whether the stages find cuts themselves, and encode what is between two like a whole text.
-    fn find_cuts(&self, encoder: &Encoder) -> bool {
-        matches!(self.splitting, Splitting::Single(_)) && encoder.normalizers.is_empty()
+    fn find_cuts(&self) -> bool {
+        matches!(self.splitting, Splitting::Single(_))
     }
 
     fn advance(
