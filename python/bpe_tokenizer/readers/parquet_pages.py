@@ -194,26 +194,30 @@ class _Rows:
     """Rows that wait to be yielded."""
 
     def __init__(self) -> None:
-        self.data: bytearray | npt.NDArray[np.uint8] = bytearray()
+        self.data = bytearray()
+        # The bytes of a row that is larger than a batch, and alone.
+        self.large: npt.NDArray[np.uint8] | None = None
         self.offsets = [0]
         self.nulls: list[int] = []
 
     def is_full(self, size: int) -> bool:
         """Return whether a row of a size should be in another batch."""
         count = len(self.offsets) - 1
-        return count > 0 and (len(self.data) + size > BATCH_BYTES or count >= _MAX_ROWS)
+        return count > 0 and (self._size() + size > BATCH_BYTES or count >= _MAX_ROWS)
+
+    def _size(self) -> int:
+        return len(self.data) if self.large is None else len(self.large)
 
     def add(self, size: int, parts: Iterator[memoryview | bytes]) -> None:
         """Add a row of a size, in parts."""
-        if size > BATCH_BYTES and len(self.data) == 0:
-            # All room at once: a buffer that grows leaves free memory behind that the allocator keeps. A broken
-            # size takes no memory, because nothing writes to it.
-            whole = np.empty(size, np.uint8)
-            start = 0
+        if size > BATCH_BYTES and not self.data:
+            # All room at once: a buffer that grows leaves free memory behind that the allocator keeps.
+            # A broken size takes no memory, because nothing writes to it.
+            large, start = np.empty(size, np.uint8), 0
             for part in parts:
-                whole[start : start + len(part)] = np.frombuffer(part, np.uint8)
+                large[start : start + len(part)] = np.frombuffer(part, np.uint8)
                 start += len(part)
-            self.data = whole
+            self.large = large
         else:
             for part in parts:
                 self.data += part
@@ -223,13 +227,15 @@ class _Rows:
         """End a row."""
         if is_null:
             self.nulls.append(len(self.offsets) - 1)
-        self.offsets.append(len(self.data))
+        self.offsets.append(self._size())
 
     def take(self) -> ChunkRows:
         """Return the rows, and start anew."""
-        data = np.frombuffer(self.data, np.uint8) if len(self.data) else np.zeros(0, np.uint8)
+        data = self.large
+        if data is None:
+            data = np.frombuffer(self.data, np.uint8) if self.data else np.zeros(0, np.uint8)
         rows = ChunkRows(data, np.array(self.offsets, np.int64), self.nulls)
-        self.data, self.offsets, self.nulls = bytearray(), [0], []
+        self.data, self.large, self.offsets, self.nulls = bytearray(), None, [0], []
         return rows
 
 
