@@ -20,6 +20,9 @@ use crate::text::floor_char_boundary;
 /// The bytes that are searched for a change between two polls.
 const BLOCK: usize = 1 << 18;
 
+/// The bytes of it that are compared at once.
+const CHUNK: usize = 128;
+
 /// A stretch of at least this length in bytes is cut into parts.
 const MIN_PART: usize = 1 << 10;
 
@@ -301,9 +304,6 @@ impl Boundaries {
         }
     }
 }
-
-/// Bytes that are compared at once.
-const CHUNK: usize = 128;
 
 /// The length of the characters that both texts begin with, in bytes.
 fn common_prefix(a: &str, b: &str) -> usize {

@@ -377,15 +377,20 @@ mod tests {
         assert_eq!(ids, [1]);
     }
 
-    #[test]
-    fn the_tokens_of_an_endless_piece_poll() {
+    /// An encoder whose tokens are the bytes. The matches of the pattern are pieces.
+    fn encoder_of_bytes(pattern: &str) -> Encoder {
         let settings = Settings {
-            pre_tokenizers: vec![PreTokenizer::isolated("x+")],
+            pre_tokenizers: vec![PreTokenizer::isolated(pattern)],
             ..Settings::default()
         };
         let tokens = (0..=255).map(|byte: u8| (u32::from(byte), vec![byte]));
         let model = Model::new(tokens.collect(), Some(&[]), settings, Vec::new()).unwrap();
-        let encoder = Encoder::new(model).unwrap();
+        Encoder::new(model).unwrap()
+    }
+
+    #[test]
+    fn the_tokens_of_an_endless_piece_poll() {
+        let encoder = encoder_of_bytes("x+");
         let (text, tokens) = ("x".repeat(300_000), AtomicUsize::new(0));
         let poll = || tokens.load(Ordering::Relaxed) > 0;
         let interrupt = Interrupt::new(&poll);
@@ -401,13 +406,7 @@ mod tests {
 
     #[test]
     fn a_long_part_of_a_stream_polls() {
-        let settings = Settings {
-            pre_tokenizers: vec![PreTokenizer::isolated("x+|y+")],
-            ..Settings::default()
-        };
-        let tokens = (0..=255).map(|byte: u8| (u32::from(byte), vec![byte]));
-        let model = Model::new(tokens.collect(), Some(&[]), settings, Vec::new()).unwrap();
-        let encoder = Encoder::new(model).unwrap();
+        let encoder = encoder_of_bytes("x+|y+");
         for text in ["xxxxxxxyyyyyyy".repeat(100_000), "x".repeat(1_000_000)] {
             let mut stream = EncodeStream::new(&encoder, &Special::None).unwrap();
             let mut ids = Vec::new();

@@ -89,10 +89,9 @@ impl EncodeStream {
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<usize> {
-        let matchers = self.matchers.clone();
         let middle = match &self.stages {
             Stages::Incremental(stages) if !stages.find_cuts() => {
-                Cuts::new(encoder, &matchers, None).and_then(|cuts| cuts.middle(window))
+                Cuts::new(encoder, &self.matchers, None).and_then(|cuts| cuts.middle(window))
             }
             _ => None,
         };
@@ -108,7 +107,7 @@ impl EncodeStream {
         self.is_first = false;
         let (text, search) = (
             Text::Str(&window[middle.clone()]),
-            Search::new(&matchers, false, interrupt),
+            Search::new(&self.matchers, false, interrupt),
         );
         encoder.with_piece_encoder(interrupt, |pieces| {
             encoder.for_each_segment(text, search, &mut |segment| {
@@ -138,15 +137,14 @@ impl EncodeStream {
                 matchers,
                 pieces,
                 ids,
+                is_first,
                 interrupt,
             };
             original.advance(&matchers.original, text, ends, &mut |event| match event {
-                Event::Text(text) => stages.advance(&mut call, text, false, is_first),
+                Event::Text(text) => stages.advance(&mut call, text, false),
                 Event::End(token) => {
-                    stages.advance(&mut call, "", true, is_first)?;
-                    call.push_token(token)?;
-                    *is_first &= token.is_none();
-                    Ok(())
+                    stages.advance(&mut call, "", true)?;
+                    call.push_token(token)
                 }
             })
         })?;
@@ -161,12 +159,17 @@ struct Call<'a, 'b> {
     matchers: &'a Matchers,
     pieces: &'a mut PieceEncoder<'b>,
     ids: &'a mut Vec<u32>,
+    /// That of the stream.
+    is_first: &'a mut bool,
     interrupt: &'a Interrupt<'a>,
 }
 
 impl Call<'_, '_> {
     fn push_token(&mut self, token: Option<u32>) -> Result<()> {
-        token.map_or(Ok(()), |id| push(self.ids, id))
+        let Some(id) = token else { return Ok(()) };
+        push(self.ids, id)?;
+        *self.is_first = false;
+        Ok(())
     }
 }
 
@@ -198,22 +201,16 @@ impl Stages {
         }
     }
 
-    fn advance(
-        &mut self,
-        call: &mut Call<'_, '_>,
-        text: &str,
-        ends: bool,
-        is_first: &mut bool,
-    ) -> Result<()> {
+    fn advance(&mut self, call: &mut Call<'_, '_>, text: &str, ends: bool) -> Result<()> {
         match self {
-            Self::Incremental(stages) => stages.advance(call, text, ends, is_first),
+            Self::Incremental(stages) => stages.advance(call, text, ends),
             Self::Buffered(buffer) => {
                 append_text(buffer, text)?;
                 if !ends || buffer.is_empty() {
                     return Ok(());
                 }
                 let buffer = std::mem::take(buffer);
-                let base = usize::from(!std::mem::take(is_first));
+                let base = usize::from(!std::mem::take(call.is_first));
                 let (text, search) = (
                     Text::Str(&buffer),
                     Search::new(call.matchers, false, call.interrupt),
@@ -233,13 +230,7 @@ impl IncrementalStages {
         matches!(self.splitting, Splitting::Single(_))
     }
 
-    fn advance(
-        &mut self,
-        call: &mut Call<'_, '_>,
-        text: &str,
-        ends: bool,
-        is_first: &mut bool,
-    ) -> Result<()> {
+    fn advance(&mut self, call: &mut Call<'_, '_>, text: &str, ends: bool) -> Result<()> {
         let Self {
             normalizer,
             normalized,
@@ -250,15 +241,12 @@ impl IncrementalStages {
         let matcher = &call.matchers.normalized;
         normalized.advance(matcher, &text, ends, &mut |event| match event {
             Event::Text(text) => {
-                let last =
-                    for_each_block(text, |block| splitting.push(call, block, false, is_first))?;
-                splitting.push(call, last, false, is_first)
+                let last = for_each_block(text, |block| splitting.push(call, block, false))?;
+                splitting.push(call, last, false)
             }
             Event::End(token) => {
-                splitting.push(call, "", true, is_first)?;
-                call.push_token(token)?;
-                *is_first &= token.is_none();
-                Ok(())
+                splitting.push(call, "", true)?;
+                call.push_token(token)
             }
         })
     }
@@ -274,13 +262,7 @@ impl Splitting {
         }
     }
 
-    fn push(
-        &mut self,
-        call: &mut Call<'_, '_>,
-        text: &str,
-        ends: bool,
-        is_first: &mut bool,
-    ) -> Result<()> {
+    fn push(&mut self, call: &mut Call<'_, '_>, text: &str, ends: bool) -> Result<()> {
         let Splitter {
             pre_tokenizers,
             split_points,
@@ -308,10 +290,10 @@ impl Splitting {
                 let points = points.map(|points| points as &dyn PieceCutter);
                 let (pieces, ids) = (&mut *call.pieces, &mut *call.ids);
                 let encode = &mut |text: &[u8], range| pieces.encode_piece(text, range, ids);
-                splitter.push(pre_tokenizers, text, *is_first, ends, points, encode)?;
+                splitter.push(pre_tokenizers, text, *call.is_first, ends, points, encode)?;
             }
         }
-        *is_first &= text.is_empty();
+        *call.is_first &= text.is_empty();
         call.pieces.take_failure()
     }
 }

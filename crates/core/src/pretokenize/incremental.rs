@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// A pending text shorter than this is split again after each part.
-const MIN_WAIT: usize = 64;
+pub(super) const MIN_WAIT: usize = 64;
 
 /// Cuts pieces where both sides have the tokens of the whole.
 pub trait PieceCutter {

@@ -4,14 +4,13 @@
 //! Up to its last safe cut, the text so far can be split as a whole. After that, one piece at a time is certain.
 
 use super::dfa::{Dfa, Progress};
+use super::incremental::MIN_WAIT;
 use super::pre_tokenizers::PreTokenizers;
 use super::steps::{Behavior, Step};
 use crate::error::Result;
 use crate::reserve::append_text;
+use crate::text::floor_char_boundary;
 use std::ops::Range;
-
-/// A rest shorter than this, in bytes, is searched again after each part.
-const MIN_WAIT: usize = 64;
 
 /// The state of a text that arrives in parts.
 #[derive(Default)]
@@ -52,8 +51,7 @@ impl SingleSplit {
             return Ok(()); // not constructed then
         };
         let before = self.rest.len();
-        let last = self.rest.char_indices().next_back();
-        let last = last.map_or(0, |(start, _)| start);
+        let last = floor_char_boundary(&self.rest, before.saturating_sub(1));
         if before > 0 {
             append_text(&mut self.rest, text)?;
         }

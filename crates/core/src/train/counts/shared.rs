@@ -1,10 +1,10 @@
 //! A table that several threads fill.
 //!
-//! Each thread has a small table of its own, which holds the frequent pieces. When that table is full, other pieces wait in
-//! a list, and go to the shared table many at a time. So a rare piece takes memory once, not once per thread.
+//! Each thread has a small table of its own for the frequent pieces. A full table takes no further pieces. They wait in a
+//! list, and then go to the shared table, many at a time. So a rare piece takes memory once, not once per thread.
 
 use super::table::{
-    add_to, shard_of, shard_of_long, ByteKey, PieceCounts, Shard, SHARDS, VIRTUAL_BUCKETS,
+    add_to, byte_key, shard_of, shard_of_long, ByteKey, PieceCounts, Shard, SHARDS, VIRTUAL_BUCKETS,
 };
 use crate::cache::{bucket_of, has_key, key, Key};
 use crate::error::Result;
@@ -50,17 +50,17 @@ impl<'a> SharedCounts<'a> {
         self.memory.load(Ordering::Relaxed)
     }
 
-    /// Adds the pieces of a shard that wait. If there is no memory, they stay.
+    /// Adds the waiting pieces of a shard. Without memory, they go on waiting.
     fn add(&self, index: usize, own: &mut Shard, waiting: &mut Waiting) -> Result<()> {
         let mut shard = lock(&self.shards[index]);
         let before = shard.memory(self.more);
-        let added = self.add_to(&mut shard, own, waiting);
+        let added = self.add_waiting(&mut shard, own, waiting);
         let change = shard.memory(self.more).wrapping_sub(before);
         self.memory.fetch_add(change, Ordering::Relaxed);
         added
     }
 
-    fn add_to(&self, shard: &mut Shard, own: &mut Shard, waiting: &mut Waiting) -> Result<()> {
+    fn add_waiting(&self, shard: &mut Shard, own: &mut Shard, waiting: &mut Waiting) -> Result<()> {
         own.passed_on += waiting.len();
         shard.add_keys(&mut waiting.short, self.weight)?;
         while let Some(&start) = waiting.starts.last() {
@@ -145,8 +145,8 @@ impl<'a> ThreadCounts<'a> {
 
     /// Counts the piece of a key, given its virtual bucket.
     #[inline(always)]
-    pub fn add_short(&mut self, [low, high]: Key, bucket: u32) -> Result<()> {
-        let key = (u128::from(low) | u128::from(high) << 64).to_le_bytes();
+    pub fn add_short(&mut self, key: Key, bucket: u32) -> Result<()> {
+        let key = byte_key(key);
         match self.own.shards[shard_of(bucket)].near(key, bucket) {
             Some(count) => add_to(count, 1),
             None => self.add_far(key, bucket),

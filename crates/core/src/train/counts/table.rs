@@ -61,9 +61,8 @@ impl PieceCounts {
 
     /// Adds `count` to the piece of a key, given its virtual bucket.
     #[inline(always)]
-    pub fn add_short(&mut self, [low, high]: Key, bucket: u32, count: u64) -> Result<()> {
-        let key = (u128::from(low) | u128::from(high) << 64).to_le_bytes();
-        self.shards[shard_of(bucket)].add_short(key, bucket, count)
+    pub fn add_short(&mut self, key: Key, bucket: u32, count: u64) -> Result<()> {
+        self.shards[shard_of(bucket)].add_short(byte_key(key), bucket, count)
     }
 
     /// Adds `count` to a piece that is too long for a key.
@@ -292,6 +291,12 @@ pub(super) struct Shard {
 pub(super) fn add_to(total: &mut u64, count: u64) -> Result<()> {
     *total = checked_sum(*total, count)?;
     Ok(())
+}
+
+/// The bytes of a key.
+#[inline(always)]
+pub(super) fn byte_key([low, high]: Key) -> ByteKey {
+    (u128::from(low) | u128::from(high) << 64).to_le_bytes()
 }
 
 fn virtual_bucket(key: ByteKey) -> u32 {
@@ -540,24 +545,34 @@ impl Shard {
                 checked_product(count, added_weight)?,
             )
         };
-        if self.has_room(added.taken) && sum(self.largest(), added.largest()).is_ok() {
-            return reserve_entries(&mut self.long, added.long.len());
+        if sum(self.largest(), added.largest()).is_err() {
+            for slot in added.slots.iter().filter(|slot| slot.key != FREE.key) {
+                let own = self.probe(slot.key, virtual_bucket(slot.key));
+                sum(own.map_or(0, |own| own.count), slot.count)?;
+            }
+            for (piece, count) in &added.long {
+                let own = self.long.get(piece);
+                sum(own.copied().unwrap_or(0), *count)?;
+            }
         }
-        let (mut short, mut long) = (0, 0);
-        for slot in added.slots.iter().filter(|slot| slot.key != FREE.key) {
-            let own = self.probe(slot.key, virtual_bucket(slot.key));
-            short += usize::from(own.is_none());
-            sum(own.map_or(0, |own| own.count), slot.count)?;
+        self.reserve(added)
+    }
+
+    /// Makes room for another shard's pieces. Those that this shard holds too need none.
+    fn reserve(&mut self, added: &Self) -> Result<()> {
+        if !self.has_room(added.taken) {
+            let keys = added.slots.iter().map(|slot| slot.key);
+            let taken = keys.filter(|key| *key != FREE.key);
+            let new = taken.filter(|key| !self.holds(*key, virtual_bucket(*key)));
+            let new = new.count();
+            self.make_room(new)?;
         }
-        for (piece, count) in &added.long {
-            let own = self.long.get(piece);
-            long += usize::from(own.is_none());
-            sum(own.copied().unwrap_or(0), *count)?;
+        if self.long.capacity() - self.long.len() < added.long.len() {
+            let new = added.long.keys();
+            let new = new.filter(|piece| !self.long.contains_key(*piece)).count();
+            reserve_entries(&mut self.long, new)?;
         }
-        if short > 0 {
-            self.make_room(short)?;
-        }
-        reserve_entries(&mut self.long, long)
+        Ok(())
     }
 
     /// Adds `count` to each piece of a list, and empties the list. The caller knows that no sum exceeds 64 bits. Without
@@ -581,11 +596,11 @@ impl Shard {
     pub(super) fn move_rare(&mut self, other: &mut Self, weight: u64) -> Result<()> {
         let mut counts: Vec<u64> = with_capacity(self.len())?;
         counts.extend(self.iter().map(|(_, count)| count));
+        if counts.is_empty() {
+            return Ok(());
+        }
         let middle = counts.len() / 2;
-        let most = match counts.get(middle) {
-            Some(_) => *counts.select_nth_unstable(middle).1,
-            None => return Ok(()),
-        };
+        let most = *counts.select_nth_unstable(middle).1;
         other.reserve(self)?;
         let kept = filled(FREE, self.slots.len())?;
         for slot in std::mem::replace(&mut self.slots, kept) {
@@ -605,17 +620,6 @@ impl Shard {
         }
         self.passed_on = 0;
         Ok(())
-    }
-
-    /// Makes room for another shard's pieces.
-    fn reserve(&mut self, added: &Self) -> Result<()> {
-        let keys = added.slots.iter().map(|slot| slot.key);
-        let is_new = |key: &ByteKey| *key != FREE.key && !self.holds(*key, virtual_bucket(*key));
-        let short = keys.filter(is_new).count();
-        let long = added.long.keys();
-        let long = long.filter(|piece| !self.long.contains_key(*piece)).count();
-        self.make_room(short)?;
-        reserve_entries(&mut self.long, long)
     }
 
     /// Adds another shard's counts times `weight`, after `prepare_merge`.
