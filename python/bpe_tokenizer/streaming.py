@@ -70,6 +70,7 @@ class EncodeStream:
                 f"encode_streaming expects chunks of str, but chunk {self._chunk} is {type(chunk).__name__}"
             )
         self._chunk += 1
+        # Nearly no chunk ends in a surrogate.
         if self._high_surrogate or chunk[-1:] >= "\ud800":
             chunk = self._whole_characters(chunk)
         return self._stream.push(chunk)

@@ -211,8 +211,8 @@ class _Rows:
     def add(self, size: int, parts: Iterator[memoryview | bytes]) -> None:
         """Add a row of a size, in parts."""
         if size > BATCH_BYTES and not self.data:
-            # All room at once: a buffer that grows leaves free memory behind that the allocator keeps.
-            # A broken size takes no memory, because nothing writes to it.
+            # A buffer that grows moves several times, and the allocator keeps the memory that it leaves.
+            # If the size is broken, nothing is written, so it takes no memory.
             large, start = np.empty(size, np.uint8), 0
             for part in parts:
                 large[start : start + len(part)] = np.frombuffer(part, np.uint8)
