@@ -1,10 +1,7 @@
 //! One field of a JSON object, as Python's `json` reads it.
 
 use bpe_tokenizer_core::reserve::reserve;
-use memchr::memchr;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use std::fmt;
 
 /// Deeper values are left to Python, which refuses very deep ones.
 const MAX_DEPTH: usize = 64;
@@ -18,76 +15,130 @@ pub fn text_of_field(
     field: &str,
     text: &mut Vec<u8>,
 ) -> bpe_tokenizer_core::Result<bool> {
-    let Some(raw) = raw_field(line, field) else {
-        return Ok(false);
-    };
-    let quoted = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
-    match quoted {
-        Some(content) => unescape(content.as_bytes(), text),
-        None => Ok(false),
+    let start = text.len();
+    // No string is longer than its line.
+    reserve(text, line.len())?;
+    let found = Reader { line, at: 0 }.object(field, text);
+    if found.is_none() {
+        text.truncate(start);
     }
+    Ok(found.is_some())
 }
 
-/// Whether a text is a JSON object in which nothing is unusual.
-pub fn is_plain_object(text: &str) -> bool {
-    let mut json = serde_json::Deserializer::from_str(text);
-    json.deserialize_map(LastValue("")).is_ok() && json.end().is_ok()
+/// Reads a line from its start. Every method returns None if Python must decide.
+struct Reader<'a> {
+    line: &'a str,
+    at: usize,
 }
 
-/// The last value of a field as it is written. None if Python must decide.
-fn raw_field<'a>(line: &'a str, field: &str) -> Option<&'a str> {
-    let mut json = serde_json::Deserializer::from_str(line);
-    let found = json.deserialize_map(LastValue(field)).ok()?;
-    json.end().ok()?;
-    found
-}
-
-/// Finds the last value of a field, and checks the others.
-struct LastValue<'f>(&'f str);
-
-impl<'de> Visitor<'de> for LastValue<'_> {
-    type Value = Option<&'de str>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(is_field) = members.next_key_seed(IsName(self.0))? {
-            let raw = members.next_value::<&'de RawValue>()?.get();
-            if !is_usual(raw.as_bytes()) {
-                return Err(A::Error::custom("unusual"));
-            }
+impl Reader<'_> {
+    /// Reads the line as an object, and appends the last value of a field.
+    fn object(mut self, field: &str, text: &mut Vec<u8>) -> Option<()> {
+        let start = text.len();
+        let mut found = false;
+        self.byte(b'{')?;
+        loop {
+            self.byte(b'"')?;
+            let name = text.len();
+            self.string(text)?;
+            let is_field = text[name..] == *field.as_bytes();
+            text.truncate(name);
+            self.byte(b':')?;
             if is_field {
-                found = Some(raw);
+                text.truncate(start);
+                found = self.byte(b'"').is_some();
+            }
+            match is_field && found {
+                true => self.string(text)?,
+                false => self.value()?,
+            }
+            if self.byte(b',').is_none() {
+                break;
             }
         }
-        Ok(found)
+        self.byte(b'}')?;
+        self.skip_white();
+        (found && self.at == self.line.len()).then_some(())
+    }
+
+    /// Passes over a byte and the white space before it. Passes over nothing else if another byte follows.
+    fn byte(&mut self, byte: u8) -> Option<()> {
+        self.skip_white();
+        let is_next = self.line.as_bytes().get(self.at) == Some(&byte);
+        self.at += usize::from(is_next);
+        is_next.then_some(())
+    }
+
+    fn skip_white(&mut self) {
+        let rest = &self.line.as_bytes()[self.at..];
+        let is_white = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        self.at += rest
+            .iter()
+            .position(|byte| !is_white(byte))
+            .unwrap_or(rest.len());
+    }
+
+    /// Passes over any value.
+    fn value(&mut self) -> Option<()> {
+        let rest = self.line.get(self.at..)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        let value = values.next()?.ok()?;
+        self.at += values.byte_offset();
+        is_usual(value.get().as_bytes()).then_some(())
+    }
+
+    /// Appends the string whose opening quote is passed, with its escapes resolved.
+    fn string(&mut self, text: &mut Vec<u8>) -> Option<()> {
+        let mut rest = &self.line.as_bytes()[self.at..];
+        loop {
+            match rest {
+                // Escapes often follow each other.
+                [b'\\', letter, after @ ..] if SIMPLE[usize::from(*letter)] != 0 => {
+                    text.push(SIMPLE[usize::from(*letter)]);
+                    rest = after;
+                }
+                [b'\\', ..] => {
+                    let (length, character) = unicode_escape(rest)?;
+                    text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                    rest = &rest[length..];
+                }
+                [b'"', after @ ..] => {
+                    self.at = self.line.len() - after.len();
+                    return Some(());
+                }
+                _ => {
+                    let length = plain_length(rest);
+                    if length == 0 {
+                        return None;
+                    }
+                    text.extend_from_slice(&rest[..length]);
+                    rest = &rest[length..];
+                }
+            }
+        }
     }
 }
 
-/// Whether a name is this one.
-struct IsName<'f>(&'f str);
-
-impl<'de> DeserializeSeed<'de> for IsName<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<bool, D::Error> {
-        name.deserialize_str(self)
+/// Number of bytes before the first quote, backslash or control character, or all.
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    // The high bit of each byte that is less than `limit`, and maybe of bytes after the first such byte.
+    let less = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut length = 0;
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let quotes = less(word ^ (ONES * u64::from(b'"')), 1);
+        let backslashes = less(word ^ (ONES * u64::from(b'\\')), 1);
+        let special = (quotes | backslashes | less(word, 0x20)) & HIGH;
+        if special != 0 {
+            return length + (special.trailing_zeros() / 8) as usize;
+        }
+        length += 8;
     }
-}
-
-impl Visitor<'_> for IsName<'_> {
-    type Value = bool;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a name")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<bool, E> {
-        Ok(name == self.0)
-    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    length + rest.iter().position(is_special).unwrap_or(rest.len())
 }
 
 /// Whether Python reads a valid value without running into its limits for depth and digits.
@@ -134,48 +185,28 @@ fn end_of_string(raw: &[u8], start: usize) -> usize {
     raw.len()
 }
 
-/// Appends the text of a valid string, with its escapes resolved. Returns false for a lone surrogate.
-fn unescape(content: &[u8], text: &mut Vec<u8>) -> bpe_tokenizer_core::Result<bool> {
-    // An escape is never shorter than its text.
-    reserve(text, content.len())?;
-    let (start, mut rest) = (text.len(), content);
-    while let Some(at) = memchr(b'\\', rest) {
-        text.extend_from_slice(&rest[..at]);
-        let Some((length, character)) = escape(&rest[at..]) else {
-            text.truncate(start);
-            return Ok(false);
-        };
-        let mut buffer = [0; 4];
-        text.extend_from_slice(character.encode_utf8(&mut buffer).as_bytes());
-        rest = &rest[at + length..];
+/// What the letter after a backslash stands for; 0 for other letters.
+static SIMPLE: [u8; 256] = {
+    let mut table = [0; 256];
+    let pairs = *b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
+    let mut at = 0;
+    while at < pairs.len() {
+        table[pairs[at] as usize] = pairs[at + 1];
+        at += 2;
     }
-    text.extend_from_slice(rest);
-    Ok(true)
-}
+    table
+};
 
-/// The length of the escape at the start, and its character. None for a lone surrogate.
-fn escape(bytes: &[u8]) -> Option<(usize, char)> {
-    let simple = match bytes.get(1)? {
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'n' => '\n',
-        b'r' => '\r',
-        b't' => '\t',
-        b'u' => {
-            let unit = unit(bytes)?;
-            if let Some(character) = char::from_u32(unit) {
-                return Some((6, character));
-            }
-            let pair = [unit, self::unit(bytes.get(6..)?)?].map(u16::try_from);
-            let [Ok(high), Ok(low)] = pair else {
-                return None;
-            };
-            let character = char::decode_utf16([high, low]).next()?.ok()?;
-            return Some((12, character));
-        }
-        other => char::from(*other),
-    };
-    Some((2, simple))
+/// The length of the `\uXXXX` or the two of them at the start, and the character. None for a lone surrogate and for
+/// anything else.
+fn unicode_escape(bytes: &[u8]) -> Option<(usize, char)> {
+    let high = unit(bytes)?;
+    if let Some(character) = char::from_u32(high) {
+        return Some((6, character));
+    }
+    let low = unit(bytes.get(6..)?)?;
+    let mut pair = char::decode_utf16([high as u16, low as u16]);
+    Some((12, pair.next()?.ok()?))
 }
 
 /// The value of `\uXXXX` at the start.
@@ -190,6 +221,7 @@ fn unit(bytes: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn text(line: &str) -> Option<String> {
         let mut text = b"before ".to_vec();
@@ -252,16 +284,66 @@ mod tests {
         assert_eq!(text(brackets).as_deref(), Some("a"));
     }
 
-    #[test]
-    fn an_object_is_known() {
-        for (line, expected) in [
-            ("{}", true),
-            (r#"{"": 1}"#, true),
-            ("[]", false),
-            ("{} {}", false),
-            ("{", false),
-        ] {
-            assert_eq!(is_plain_object(line), expected, "{line}");
+    fn oracle(line: &str) -> Option<String> {
+        let value: serde_json::Value = serde_json::from_str(line).ok()?;
+        Some(value.as_object()?.get("text")?.as_str()?.to_owned())
+    }
+
+    fn value() -> impl Strategy<Value = serde_json::Value> {
+        let text = "[ -~\t\né日🙂\u{0}\u{7f}]{0,40}".prop_map(serde_json::Value::from);
+        let leaf = prop_oneof![
+            text,
+            any::<i64>().prop_map(Into::into),
+            any::<bool>().prop_map(Into::into),
+            Just(serde_json::Value::Null),
+        ];
+        leaf.prop_recursive(3, 12, 3, |inner| {
+            let names = prop::collection::btree_map("[a\"\\\\]{0,3}", inner.clone(), 0..3);
+            let names = names.prop_map(|members| members.into_iter().collect());
+            prop_oneof![
+                prop::collection::vec(inner, 0..3).prop_map(serde_json::Value::from),
+                names
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn valid_objects_give_their_texts(
+            before in prop::collection::vec(("[a-z\"\\\\é]{0,5}", value()), 0..3),
+            content in ".{0,60}",
+            after in prop::collection::vec(("[a-s]{0,5}", value()), 0..3),
+            escape in any::<bool>(),
+        ) {
+            let members = before.into_iter().chain([("text".to_owned(), content.clone().into())]).chain(after);
+            let members = members.map(|(name, value)| format!("{} :{value}", serde_json::Value::from(name)));
+            let mut line = format!("{{{}}}", members.collect::<Vec<_>>().join(", "));
+            if escape {
+                let units = |character: char| {
+                    character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect()
+                };
+                let escaped = |character: char| match character.is_ascii() {
+                    true => character.to_string(),
+                    false => units(character),
+                };
+                line = line.chars().map(escaped).collect();
+            }
+            prop_assert_eq!(text(&line), Some(content), "{}", line);
+        }
+
+        #[test]
+        fn what_is_decided_is_valid(
+            parts in prop::collection::vec(0..20usize, 0..12), start in any::<bool>(), end in any::<bool>()
+        ) {
+            let all = [
+                "{", "}", "\"", "\"text\"", ":", ",", " ", "\\", "n", "\\u00e9", "\\ud83d", "\\ude42", "abcdefgh", "é",
+                "1", "null", "[1, {}]", "\u{1}", "\"text\": \"", "\\/",
+            ];
+            let middle: String = parts.into_iter().map(|part| all[part]).collect();
+            let line = format!("{}{middle}{}", if start { "{\"text\": \"" } else { "" }, if end { "\"}" } else { "" });
+            if let Some(found) = text(&line) {
+                prop_assert_eq!(oracle(&line), Some(found), "{}", line);
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ mod rows;
 mod snappy;
 mod utf8;
 
-pub use json::{is_plain_object, text_of_field};
+pub use json::text_of_field;
 pub use rows::{read_rows, RowKind, Rows, Undecided};
 pub use snappy::{Fed, SnappyDecoder};
 pub use utf8::bad_rows;
