@@ -64,7 +64,8 @@ impl Vocabulary {
         }
         vocabulary.index = vec![(NONE, 0); (2 * vocabulary.len()).next_power_of_two()];
         for entry in 0..vocabulary.len() {
-            let (slot, tag) = vocabulary.slot(vocabulary.entry(entry));
+            let token = vocabulary.entry(entry);
+            let (slot, tag) = vocabulary.slot(token, TokenHash::of(token));
             if vocabulary.index[slot].0 == NONE {
                 vocabulary.index[slot] = (entry as u32, tag);
             } else {
@@ -74,14 +75,13 @@ impl Vocabulary {
         Ok(vocabulary)
     }
 
-    /// Prefetches what [`Vocabulary::id`] reads first.
-    pub fn prefetch(&self, token: &[u8]) {
-        prefetch(&self.index, hash(token) as usize & (self.index.len() - 1));
+    /// Prefetches what [`Vocabulary::id_of`] reads first.
+    pub fn prefetch(&self, hash: TokenHash) {
+        prefetch(&self.index, hash.0 as usize & (self.index.len() - 1));
     }
 
-    /// Prefetches what [`Vocabulary::id`] reads after that: the bytes and the id of the token that is in the slot.
-    pub fn prefetch_entry(&self, token: &[u8]) {
-        let hash = hash(token);
+    /// Prefetches what [`Vocabulary::id_of`] reads after that: the bytes and the id of the token that is in the slot.
+    pub fn prefetch_entry(&self, TokenHash(hash): TokenHash) {
         let (entry, tag) = self.index[hash as usize & (self.index.len() - 1)];
         if entry != NONE && tag == (hash >> 32) as u32 {
             prefetch(&self.bytes, self.starts[entry as usize] as usize);
@@ -90,8 +90,7 @@ impl Vocabulary {
     }
 
     /// The slot of a token, or the free slot for it, and the token's tag.
-    fn slot(&self, token: &[u8]) -> (usize, u32) {
-        let hash = hash(token);
+    fn slot(&self, token: &[u8], TokenHash(hash): TokenHash) -> (usize, u32) {
         let (mut slot, tag) = (hash as usize, (hash >> 32) as u32);
         loop {
             slot &= self.index.len() - 1;
@@ -111,7 +110,12 @@ impl Vocabulary {
 
     /// The id of the token with these bytes.
     pub fn id(&self, token: &[u8]) -> Option<u32> {
-        match self.index[self.slot(token).0].0 {
+        self.id_of(token, TokenHash::of(token))
+    }
+
+    /// As [`Vocabulary::id`], with the hash of the bytes.
+    pub fn id_of(&self, token: &[u8], hash: TokenHash) -> Option<u32> {
+        match self.index[self.slot(token, hash).0].0 {
             NONE => None,
             entry => Some(self.ids[entry as usize]),
         }
@@ -158,10 +162,17 @@ impl Vocabulary {
     }
 }
 
-fn hash(token: &[u8]) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write(token);
-    hasher.finish()
+/// The hash of the bytes of a token.
+#[derive(Clone, Copy)]
+pub struct TokenHash(u64);
+
+impl TokenHash {
+    /// Computes it.
+    pub fn of(token: &[u8]) -> Self {
+        let mut hasher = FxHasher::default();
+        hasher.write(token);
+        Self(hasher.finish())
+    }
 }
 
 /// A merge: the ids of the left token, the right token and the product.

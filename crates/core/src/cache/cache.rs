@@ -223,7 +223,12 @@ impl Cache {
 
     /// Appends the ids of a piece. Returns whether it is cached.
     pub fn get(&mut self, key: Key, piece: &[u8], ids: &mut Vec<u32>) -> bool {
-        let Some(packed) = self.find(bucket_of(key, self.buckets.len()), key, piece) else {
+        self.get_from(bucket_of(key, self.buckets.len()), key, piece, ids)
+    }
+
+    /// As [`Cache::get`], given the first bucket of the piece.
+    pub fn get_from(&mut self, bucket: u32, key: Key, piece: &[u8], ids: &mut Vec<u32>) -> bool {
+        let Some(packed) = self.find(bucket, key, piece) else {
             return false;
         };
         if reserve(ids, packed.count()).is_err() {

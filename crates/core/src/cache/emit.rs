@@ -120,7 +120,14 @@ fn emit_with<'t>(
                 break;
             };
             let Some(packed) = slot(second, key).map(|slot| second.ids(slot)) else {
-                break;
+                if !holds_piece(*key) {
+                    break;
+                }
+                // SAFETY: both are in the room.
+                let written = unsafe { to.offset_from_unsigned(first) };
+                missed(piece, ids.len() + written);
+                piece += 1;
+                continue;
             };
             if packed.spilled().is_some() {
                 break;
@@ -146,9 +153,7 @@ fn emit_with<'t>(
                 {
                     cache.append(packed, ids);
                 }
-                Some(_) => break,
-                None if holds_piece(keys[piece]) => missed(piece, ids.len()),
-                None => break,
+                _ => break,
             }
             piece += 1;
         }

@@ -3,6 +3,7 @@
 
 use super::keys::Key;
 use crate::error::Result;
+use crate::model::TokenHash;
 use crate::reserve::reserve;
 use std::ops::Range;
 
@@ -10,6 +11,10 @@ use std::ops::Range;
 pub struct Miss {
     /// The key of the piece.
     pub key: Key,
+    /// Its first bucket.
+    pub bucket: u32,
+    /// Its hash, if it may be a token.
+    pub token: Option<TokenHash>,
     /// Its bytes in the text.
     pub range: Range<usize>,
     /// The ids that emission wrote before it, with those that were there before.
@@ -86,6 +91,8 @@ mod tests {
             for (at, count) in places {
                 misses.push(Miss {
                     key: [count, 0],
+                    bucket: 0,
+                    token: None,
                     range: 0..0,
                     at,
                 });
@@ -114,6 +121,8 @@ mod tests {
         let mut misses = Misses::default();
         misses.push(Miss {
             key: [0; 2],
+            bucket: 0,
+            token: None,
             range: 0..0,
             at: 0,
         });

@@ -25,13 +25,13 @@ pub struct Packed([u8; COUNT + 1]);
 impl Packed {
     /// None if the ids do not fit.
     pub fn new(ids: &[u32]) -> Option<Self> {
-        let mut packed = [0; COUNT + 1];
-        for (&id, bytes) in ids.iter().zip(packed.chunks_exact_mut(ID_BYTES)) {
-            bytes.copy_from_slice(&id.to_le_bytes()[..ID_BYTES]);
+        // A number, and no array: the processor waits to load what it has stored in parts.
+        let mut packed = (ids.len() as u128) << (8 * COUNT);
+        for (index, &id) in ids.iter().enumerate().take(PACKED_IDS) {
+            packed |= u128::from(id) << (8 * ID_BYTES * index);
         }
-        packed[COUNT] = ids.len() as u8;
         let fits = |&id: &u32| id < 1 << (8 * ID_BYTES);
-        (ids.len() <= PACKED_IDS && ids.iter().all(fits)).then_some(Self(packed))
+        (ids.len() <= PACKED_IDS && ids.iter().all(fits)).then_some(Self(packed.to_le_bytes()))
     }
 
     /// A reference to `count` ids, at most [`MAX_IDS`], in the spill area. After them are the `bytes` of the piece, if its

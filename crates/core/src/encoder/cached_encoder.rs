@@ -135,8 +135,14 @@ impl CachedEncoder<'_> {
             reserve(ids, KEY_BYTES * (pieces - piece + 1))?;
             let known = misses.pieces().len();
             let mut missed = |piece, at| {
-                let (key, range) = (keys.get(pieces).0[piece], range(piece));
-                misses.push(Miss { key, range, at });
+                let ((keys, buckets), range) = (keys.get(pieces), range(piece));
+                misses.push(Miss {
+                    key: keys[piece],
+                    bucket: buckets[piece],
+                    token: self.merger.token_hash(&text[range.clone()]),
+                    range,
+                    at,
+                });
             };
             let piece_of = |piece: usize| &text[range(piece)];
             let end = emit(self.cache, keys, piece..pieces, ids, &piece_of, &mut missed);
@@ -162,15 +168,26 @@ impl CachedEncoder<'_> {
             return Ok(());
         }
         let pieces = misses.pieces().iter();
-        self.merger
-            .prefetch(pieces.map(|miss| &text[miss.range.clone()]));
-        misses.resolve(ids, |miss, found| {
-            // The same piece may have been an earlier miss.
-            if self.cache.get(miss.key, &text[miss.range.clone()], found) {
-                return Ok(());
+        self.merger.prefetch(pieces.filter_map(|miss| miss.token));
+        misses.resolve(ids, |miss, found| self.encode_short_miss(text, miss, found))
+    }
+
+    /// Appends the ids of one of `misses`.
+    fn encode_short_miss(&mut self, text: &[u8], miss: &Miss, ids: &mut Vec<u32>) -> Result<()> {
+        let (piece, start) = (&text[miss.range.clone()], ids.len());
+        // The same piece may have been an earlier miss.
+        if self.cache.get_from(miss.bucket, miss.key, piece, ids) {
+            return Ok(());
+        }
+        if let Some(points) = self.merger.split_points(piece) {
+            if points.may_have_parts(text, miss.range.clone()) {
+                return self.encode_split(points, text, miss.range.clone(), ids);
             }
-            self.encode_miss(text, miss.range.clone(), found)
-        })
+        }
+        self.merger
+            .encode_hashed(piece, miss.token, ids, self.interrupt)?;
+        self.cache.insert(miss.key, piece, &ids[start..]);
+        Ok(())
     }
 
     /// Appends the ids of a piece that has no key, or whose key is not in the cache.

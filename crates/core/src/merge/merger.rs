@@ -5,7 +5,7 @@ use super::long::{merge_long, merge_symbols};
 use super::symbols::Symbols;
 use crate::error::Result;
 use crate::interrupt::Interrupt;
-use crate::model::{Model, NONE};
+use crate::model::{Model, TokenHash, NONE};
 use crate::pair_table::PairTable;
 use crate::reserve::{reserve, with_capacity};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -64,23 +64,25 @@ impl Merger {
         })
     }
 
-    /// Prefetches what [`Merger::encode`] of pieces reads first.
-    pub fn prefetch<'t>(&self, pieces: impl Iterator<Item = &'t [u8]> + Clone) {
-        let vocabulary = self.model.vocabulary();
-        let maybe_tokens = pieces.filter(|piece| self.may_be_token(piece));
-        for piece in maybe_tokens.clone() {
-            vocabulary.prefetch(piece);
-        }
-        for piece in maybe_tokens {
-            vocabulary.prefetch_entry(piece);
-        }
-    }
-
     /// The token that a whole piece is, if merging may give other ids or takes longer.
     pub fn whole_token(&self, piece: &[u8]) -> Option<u32> {
-        self.may_be_token(piece)
-            .then(|| self.token_of(piece))
-            .flatten()
+        self.token_of(piece, self.token_hash(piece)?)
+    }
+
+    /// The hash of a piece that [`Merger::whole_token`] looks up.
+    pub fn token_hash(&self, piece: &[u8]) -> Option<TokenHash> {
+        self.may_be_token(piece).then(|| TokenHash::of(piece))
+    }
+
+    /// Prefetches what [`Merger::encode_hashed`] of pieces reads first.
+    pub fn prefetch(&self, pieces: impl Iterator<Item = TokenHash> + Clone) {
+        let vocabulary = self.model.vocabulary();
+        for hash in pieces.clone() {
+            vocabulary.prefetch(hash);
+        }
+        for hash in pieces {
+            vocabulary.prefetch_entry(hash);
+        }
     }
 
     /// Whether [`Merger::whole_token`] looks a piece up.
@@ -103,12 +105,13 @@ impl Merger {
     /// The token that a whole piece is, if the model asks for it (`ignore_merges`).
     pub(super) fn unmerged_token(&self, piece: &[u8]) -> Option<u32> {
         let asks = self.model.settings().ignore_merges;
-        asks.then(|| self.token_of(piece)).flatten()
+        asks.then(|| self.token_of(piece, TokenHash::of(piece)))
+            .flatten()
     }
 
     /// The token of these bytes. Never a special token: no text becomes one by chance.
-    fn token_of(&self, piece: &[u8]) -> Option<u32> {
-        let id = self.model.vocabulary().id(piece)?;
+    fn token_of(&self, piece: &[u8], hash: TokenHash) -> Option<u32> {
+        let id = self.model.vocabulary().id_of(piece, hash)?;
         (!self.model.is_special(id)).then_some(id)
     }
 
@@ -119,7 +122,18 @@ impl Merger {
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        match self.whole_token(piece) {
+        self.encode_hashed(piece, self.token_hash(piece), ids, interrupt)
+    }
+
+    /// As [`Merger::encode`], with [`Merger::token_hash`] of the piece.
+    pub fn encode_hashed(
+        &self,
+        piece: &[u8],
+        hash: Option<TokenHash>,
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        match hash.and_then(|hash| self.token_of(piece, hash)) {
             Some(id) => {
                 ids.push(id);
                 Ok(())
