@@ -15,15 +15,13 @@ const RANK_BITS: u32 = u64::BITS - 2 * ID_BITS;
 /// Pairs of ids below this, single bytes in most vocabularies, have a separate table that fits the L2 cache:
 /// every piece begins with them.
 const DIRECT: u32 = 256;
-/// Slots that share a word of the filter, with four bits each.
-const FILTER_SLOTS: usize = 16;
+/// The bits of the filter for each slot: a word of the filter belongs to a cache line of slots.
+const FILTER_BITS: usize = 8;
 
 /// The merges of a model: pair of ids to rank, rank to product. The lowest rank merges first.
 pub struct PairTable {
     /// Open addressing: a pair in the upper bits, its rank in the lower ones.
     slots: Box<[u64]>,
-    /// The right shift that makes a hash an index into `slots`.
-    shift: u32,
     /// A Bloom filter with one hash function over the pairs in `slots`. Most pairs have no merge, and the
     /// filter fits the L2 cache.
     filter: Box<[u64]>,
@@ -63,15 +61,13 @@ impl PairTable {
     /// A table without merges, for merges whose products are their ranks: at most `merges`, with ranks below
     /// `ranks`.
     pub(crate) fn with_capacity(merges: usize, ranks: usize) -> Self {
-        // At most two thirds of the slots are used. Where more are, look-ups take more steps; a larger table leaves the
-        // processor's caches.
-        let slots = (3 * merges / 2).next_power_of_two().max(4);
-        let bits = slots.trailing_zeros();
+        // Two thirds of the slots are used. Where more are, look-ups take more steps; a larger table leaves the processor's
+        // caches.
+        let slots = (3 * merges / 2).max(4);
         let fits = ranks < 1 << RANK_BITS;
         Self {
             slots: vec![FREE; slots].into_boxed_slice(),
-            shift: u64::BITS - bits,
-            filter: vec![0; slots / FILTER_SLOTS + 1].into_boxed_slice(),
+            filter: vec![0; (FILTER_BITS * slots).div_ceil(u64::BITS as usize)].into_boxed_slice(),
             direct: vec![NO_MERGE; (DIRECT * DIRECT) as usize].into_boxed_slice(),
             wide: FxHashMap::default(),
             wide_from: if fits { 1 << ID_BITS } else { 0 },
@@ -88,11 +84,10 @@ impl PairTable {
             self.wide.insert((left, right), rank);
         } else {
             let pair = pair_of(left, right);
-            let hash = hash(pair);
-            let slot = self.find(pair, hash);
+            let bit = self.filter_bit(pair);
+            let slot = self.find(pair, bit / FILTER_BITS);
             self.slots[slot] = (pair << RANK_BITS) | u64::from(rank);
-            let (word, bit) = self.filter_bit(hash);
-            self.filter[word] |= bit;
+            self.filter[bit / 64] |= 1 << (bit % 64);
         }
     }
 
@@ -111,14 +106,13 @@ impl PairTable {
             return self.wide_rank(left, right);
         }
         let pair = pair_of(left, right);
-        let hash = hash(pair);
+        let bit = self.filter_bit(pair);
         // The slot arrives while the filter is read.
-        prefetch(&self.slots, (hash >> self.shift) as usize);
-        let (word, bit) = self.filter_bit(hash);
-        if self.filter[word] & bit == 0 {
+        prefetch(&self.slots, bit / FILTER_BITS);
+        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
             return NO_MERGE;
         }
-        match self.slots[self.find(pair, hash)] {
+        match self.slots[self.find(pair, bit / FILTER_BITS)] {
             FREE => NO_MERGE,
             slot => slot as u32 % (1 << RANK_BITS),
         }
@@ -138,26 +132,26 @@ impl PairTable {
         }
     }
 
-    /// The word and the bit of a pair in the filter: the upper bits of the hash, two more than in an index of
-    /// `slots`.
+    /// The bit of a pair in the filter. It belongs to the first slot in which the pair may be. Scales the hash to the number
+    /// of bits, which need not be a power of two (Lemire, "Fast random integer generation in an interval").
     #[inline(always)]
-    fn filter_bit(&self, hash: u64) -> (usize, u64) {
-        let slot = (hash >> self.shift) as usize;
-        let bit = slot % FILTER_SLOTS * 4 + (hash >> (self.shift - 2)) as usize % 4;
-        (slot / FILTER_SLOTS, 1 << bit)
+    fn filter_bit(&self, pair: u64) -> usize {
+        let hash = pair.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((u128::from(hash) * (FILTER_BITS * self.slots.len()) as u128) >> u64::BITS) as usize
     }
 
-    /// The slot of a pair, or the free slot for it.
+    /// The slot of a pair, or the free slot for it, from `slot` on.
     #[inline(always)]
-    fn find(&self, pair: u64, hash: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut index = (hash >> self.shift) as usize & mask;
+    fn find(&self, pair: u64, mut slot: usize) -> usize {
         loop {
-            let found = self.slots[index];
+            let found = self.slots[slot];
             if found >> RANK_BITS == pair || found == FREE {
-                return index;
+                return slot;
             }
-            index = (index + 1) & mask;
+            slot += 1;
+            if slot == self.slots.len() {
+                slot = 0;
+            }
         }
     }
 }
@@ -167,11 +161,6 @@ pub(crate) fn products_are_ranks(merges: &[(u32, u32, u32)]) -> bool {
     let last = merges.last().map_or(0, |merge| merge.2);
     let is_dense = last as usize / 4 <= merges.len() + DIRECT as usize;
     is_dense && merges.is_sorted_by(|one, next| one.2 < next.2)
-}
-
-#[inline(always)]
-fn hash(pair: u64) -> u64 {
-    pair.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[inline(always)]
