@@ -83,10 +83,11 @@ impl Vocabulary {
     /// Prefetches what [`Vocabulary::id_of`] reads after that: the bytes and the id of the token that is in the slot.
     pub fn prefetch_entry(&self, TokenHash(hash): TokenHash) {
         let (entry, tag) = self.index[hash as usize & (self.index.len() - 1)];
-        if entry != NONE && tag == (hash >> 32) as u32 {
-            prefetch(&self.bytes, self.starts[entry as usize] as usize);
-            prefetch(&self.ids, entry as usize);
-        }
+        // Half of the pieces are no token. A branch could not be predicted, and would wait for the slot.
+        let is_same = u32::from(entry != NONE) & u32::from(tag == (hash >> 32) as u32);
+        let entry = (entry & is_same.wrapping_neg()) as usize;
+        prefetch(&self.bytes, self.starts[entry] as usize);
+        prefetch(&self.ids, entry);
     }
 
     /// The slot of a token, or the free slot for it, and the token's tag.

@@ -136,10 +136,14 @@ impl CachedEncoder<'_> {
             let known = misses.pieces().len();
             let mut missed = |piece, at| {
                 let ((keys, buckets), range) = (keys.get(pieces), range(piece));
+                let token = self.merger.token_hash(&text[range.clone()]);
+                if let Some(hash) = token {
+                    self.merger.prefetch(hash);
+                }
                 misses.push(Miss {
                     key: keys[piece],
                     bucket: buckets[piece],
-                    token: self.merger.token_hash(&text[range.clone()]),
+                    token,
                     range,
                     at,
                 });
@@ -167,8 +171,9 @@ impl CachedEncoder<'_> {
         if misses.pieces().is_empty() {
             return Ok(());
         }
-        let pieces = misses.pieces().iter();
-        self.merger.prefetch(pieces.filter_map(|miss| miss.token));
+        for hash in misses.pieces().iter().filter_map(|miss| miss.token) {
+            self.merger.prefetch_token(hash);
+        }
         misses.resolve(ids, |miss, found| self.encode_short_miss(text, miss, found))
     }
 

@@ -74,15 +74,14 @@ impl Merger {
         self.may_be_token(piece).then(|| TokenHash::of(piece))
     }
 
-    /// Prefetches what [`Merger::encode_hashed`] of pieces reads first.
-    pub fn prefetch(&self, pieces: impl Iterator<Item = TokenHash> + Clone) {
-        let vocabulary = self.model.vocabulary();
-        for hash in pieces.clone() {
-            vocabulary.prefetch(hash);
-        }
-        for hash in pieces {
-            vocabulary.prefetch_entry(hash);
-        }
+    /// Prefetches what [`Merger::encode_hashed`] reads first.
+    pub fn prefetch(&self, hash: TokenHash) {
+        self.model.vocabulary().prefetch(hash);
+    }
+
+    /// Prefetches what [`Merger::encode_hashed`] reads after that.
+    pub fn prefetch_token(&self, hash: TokenHash) {
+        self.model.vocabulary().prefetch_entry(hash);
     }
 
     /// Whether [`Merger::whole_token`] looks a piece up.
