@@ -38,7 +38,7 @@ fn check_json(line: &[u8], field: &str) {
         .strip_prefix("before")
         .unwrap();
     if decided {
-        // Names and values that are not decoded may have lone surrogates, which serde_json refuses.
+        // Values of other fields may have lone surrogates, which serde_json refuses.
         if let Ok(value) = serde_json::from_str::<Value>(line) {
             assert_eq!(value.get(field).and_then(Value::as_str), Some(text));
         }
