@@ -83,7 +83,7 @@ impl Vocabulary {
     /// Prefetches what [`Vocabulary::id_of`] reads after that: the bytes and the id of the token that is in the slot.
     pub fn prefetch_entry(&self, TokenHash(hash): TokenHash) {
         let (entry, tag) = self.index[hash as usize & (self.index.len() - 1)];
-        // Half of the pieces are no token. A branch could not be predicted, and would wait for the slot.
+        // Most new pieces are not tokens, but many are. A branch could not be predicted, and would wait for the slot.
         let is_same = u32::from(entry != NONE) & u32::from(tag == (hash >> 32) as u32);
         let entry = (entry & is_same.wrapping_neg()) as usize;
         prefetch(&self.bytes, self.starts[entry] as usize);

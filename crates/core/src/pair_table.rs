@@ -15,7 +15,7 @@ const RANK_BITS: u32 = u64::BITS - 2 * ID_BITS;
 /// Pairs of ids below this, single bytes in most vocabularies, have a separate table that fits the L2 cache:
 /// every piece begins with them.
 const DIRECT: u32 = 256;
-/// The bits of the filter for each slot: a word of the filter belongs to a cache line of slots.
+/// The bits of the filter for each slot: a word of the filter belongs to as many slots as a cache line has.
 const FILTER_BITS: usize = 8;
 
 /// The merges of a model: pair of ids to rank, rank to product. The lowest rank merges first.
@@ -61,8 +61,8 @@ impl PairTable {
     /// A table without merges, for merges whose products are their ranks: at most `merges`, with ranks below
     /// `ranks`.
     pub(crate) fn with_capacity(merges: usize, ranks: usize) -> Self {
-        // Two thirds of the slots are used. Where more are, look-ups take more steps; a larger table leaves the processor's
-        // caches.
+        // At most two thirds of the slots of a large table are used. Where more are, look-ups take more steps; an even larger
+        // table leaves the processor's caches.
         let slots = (3 * merges / 2).max(4);
         let fits = ranks < 1 << RANK_BITS;
         Self {

@@ -11,7 +11,7 @@ use std::ops::Range;
 pub struct Miss {
     /// The key of the piece.
     pub key: Key,
-    /// Its first bucket.
+    /// Its first bucket, until the table grows.
     pub bucket: u32,
     /// Its hash, if it may be a token.
     pub token: Option<TokenHash>,

@@ -25,7 +25,7 @@ pub struct Packed([u8; COUNT + 1]);
 impl Packed {
     /// None if the ids do not fit.
     pub fn new(ids: &[u32]) -> Option<Self> {
-        // A number, and no array: the processor waits to load what it has stored in parts.
+        // A number, not an array: a load of 16 bytes waits for their stores if they were stored in parts.
         let mut packed = (ids.len() as u128) << (8 * COUNT);
         for (index, &id) in ids.iter().enumerate().take(PACKED_IDS) {
             packed |= u128::from(id) << (8 * ID_BYTES * index);
