@@ -185,7 +185,7 @@ fn end_of_string(raw: &[u8], start: usize) -> usize {
     raw.len()
 }
 
-/// What the letter after a backslash stands for; 0 for other letters.
+/// The byte of an escape of two characters, by its letter: a line feed for `n`. 0 for letters of no such escape.
 static SIMPLE: [u8; 256] = {
     let mut table = [0; 256];
     let pairs = *b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";

@@ -22,8 +22,7 @@ const PART_IDS_PER_CALL: usize = 1 << 14;
 
 /// Appends the ids of a range of pieces, up to the first one that is neither cached nor short. Returns where that is, or
 /// the end of the range. Calls `missed` with the short ones that are not cached, and the number of ids before theirs. If
-/// the cache has no table, it returns at the first piece.
-/// `piece_of` returns the bytes of a piece.
+/// the cache has no table, it returns at the first piece. `piece_of` returns the bytes of a piece.
 pub fn emit<'t>(
     cache: &Cache,
     batch: &KeyBatch,

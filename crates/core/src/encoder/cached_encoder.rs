@@ -20,7 +20,7 @@ pub struct CachedEncoder<'a> {
     pub interrupt: &'a Interrupt<'a>,
 }
 
-impl CachedEncoder<'_> {
+impl<'a> CachedEncoder<'a> {
     /// Appends the ids of a block of pieces. Each two neighbours of `bounds`, offsets from `from`, bound a piece.
     pub fn encode_block(
         &mut self,
@@ -184,10 +184,8 @@ impl CachedEncoder<'_> {
         if self.cache.get_from(miss.bucket, miss.key, piece, ids) {
             return Ok(());
         }
-        if let Some(points) = self.merger.split_points(piece) {
-            if points.may_have_parts(text, miss.range.clone()) {
-                return self.encode_split(points, text, miss.range.clone(), ids);
-            }
+        if let Some(points) = self.points_of(text, &miss.range) {
+            return self.encode_split(points, text, miss.range.clone(), ids);
         }
         self.merger
             .encode_hashed(piece, miss.token, ids, self.interrupt)?;
@@ -203,12 +201,17 @@ impl CachedEncoder<'_> {
         range: Range<usize>,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        match self.merger.split_points(&text[range.clone()]) {
-            Some(points) if points.may_have_parts(text, range.clone()) => {
-                self.encode_split(points, text, range, ids)
-            }
-            _ => self.encode_whole(text, range, ids),
+        match self.points_of(text, &range) {
+            Some(points) => self.encode_split(points, text, range, ids),
+            None => self.encode_whole(text, range, ids),
         }
+    }
+
+    /// The split points, if a piece may have parts.
+    #[inline(always)]
+    fn points_of(&self, text: &[u8], range: &Range<usize>) -> Option<&'a CharSplitPoints> {
+        let points = self.merger.split_points(&text[range.clone()])?;
+        points.may_have_parts(text, range.clone()).then_some(points)
     }
 
     /// Appends the ids of a piece part by part. In scripts without spaces the pieces are long and rarely

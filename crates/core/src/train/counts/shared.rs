@@ -1,7 +1,7 @@
 //! A table that several threads fill.
 //!
-//! Each thread has a small table of its own for the frequent pieces. A full table takes no further pieces. They wait in a
-//! list, and then go to the shared table, many at a time. So a rare piece takes memory once, not once per thread.
+//! Each thread counts the frequent pieces in a small table. When this table is full, the thread collects new pieces in a
+//! list, and adds the list to the shared table. So a rare piece takes memory once, not once per thread.
 
 use super::table::{
     add_to, byte_key, shard_of, shard_of_long, ByteKey, PieceCounts, Shard, SHARDS, VIRTUAL_BUCKETS,
