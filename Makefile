@@ -16,6 +16,8 @@ INSTRUCTIONS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Builds and installs the package. It runs the command `maturin`, which must be in PATH.
+INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) --no-build-isolation --editable
 # The environment of the release candidate of the next tokenizers.
 TOKENIZERS1 := $(VENV)/tokenizers1
 # The environment of the engines of language models; installing compiles llama.cpp (minutes).
@@ -214,7 +216,7 @@ $(VENV)/.created:
 $(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created $(WASM)
 	@command -v $(CARGO) > /dev/null || { echo 'a Rust toolchain is needed: https://rustup.rs'; exit 1; }
 	@echo 'building the extension (a minute or two the first time)'
-	MAKEFLAGS= $(PIP) --no-build-isolation --editable .
+	MAKEFLAGS= $(INSTALL) .
 	@touch $@
 
 # Without the target, everything works but the page, which says what is missing. The file appears at once, so that no
@@ -229,7 +231,7 @@ $(WASM): $(WASM_CRATES)
 	fi
 
 $(VENV)/.test $(VENV)/.peers $(VENV)/.lint: pyproject.toml | $(VENV)/.built
-	$(PIP) --no-build-isolation --editable $(PACKAGES)
+	$(INSTALL) $(PACKAGES)
 	@touch $@
 
 $(TOKENIZERS1)/.installed: | $(VENV)/.created
