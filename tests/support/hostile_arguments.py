@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 
 from bpe_tokenizer import BPETokenizer, TokenizerError
 
@@ -165,6 +166,7 @@ def arguments(tokenizer: BPETokenizer) -> dict[str, Any]:
     """A good value of each argument that has no default."""
     talk = [{"role": "user", "content": "ab"}]
     return {
+        "array": pyarrow.array(["ab"]),
         "text": "ab",
         "texts": ["ab"],
         "data": b"ab",
@@ -197,7 +199,7 @@ def arguments(tokenizer: BPETokenizer) -> dict[str, Any]:
     }
 
 
-def methods(tokenizer: BPETokenizer) -> Iterator[tuple[str, list[inspect.Parameter]]]:
+def methods() -> Iterator[tuple[str, list[inspect.Parameter]]]:
     """The public methods with their arguments."""
     for name in dir(BPETokenizer):
         method = getattr(BPETokenizer, name)
@@ -248,8 +250,10 @@ def run(part: int, parts: int) -> None:
         tokenizer.save("saved")
         tokenizer.save_base64_json("saved.json")
         good = arguments(tokenizer)
-        for name, parameters in list(methods(tokenizer))[part::parts]:
+        for name, parameters in list(methods())[part::parts]:
             usual = {each.name: good[each.name] for each in parameters if each.default is each.empty}
+            if name == "decode_arrow":
+                usual["array"] = pyarrow.array([[97]])
             known = {each.name for each in parameters}
             usual |= {
                 key: value for key, value in (("verbose", False), ("local_files_only", True)) if key in known
