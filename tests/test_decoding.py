@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import sys
 from collections.abc import Callable
@@ -145,6 +146,22 @@ def test_lists_of_ids_own_their_integers() -> None:
     assert sys.getrefcount(kept) == before + more.count(257)
     del more
     assert sys.getrefcount(kept) == before
+
+
+def test_shared_integers_are_usual_integers() -> None:
+    special_tokens = {"<a>": 257, "<b>": 258, "<c>": 300, "<d>": 2**18, "<e>": 2**30 - 1}
+    tokenizer = tiny("h|i", special_tokens=special_tokens)
+    text = "\0\x01\u00ffhi<a><b><c><d><e>"
+    wanted = [0, 1, 195, 191, 256, *special_tokens.values()]
+    for _ in range(3):  # before the integers are shared, and afterwards
+        ids = tokenizer.encode(text * 1000, allowed_special="all")
+        assert tokenizer.decode(ids) == text * 1000
+        ids = ids[-len(wanted) :]
+        assert ids == wanted == pickle.loads(pickle.dumps(ids)) == json.loads(json.dumps(ids))
+        assert set(ids) == set(wanted)
+        assert [(bool(id), hash(id), str(id), id.bit_length(), id - 1) for id in ids] == [
+            (bool(id), hash(id), str(id), id.bit_length(), id - 1) for id in wanted
+        ]
 
 
 @pytest.mark.parametrize("ids", ["hi", b"hi", None, 1.5, [1.5], ["a"], [None], np.array([1.5]), [[1, 2]]])

@@ -5,7 +5,9 @@ use crate::arrow::encode::encode;
 use crate::arrow::{ArrowArray, ArrowPart};
 use crate::buffer_pool::BufferPool;
 use crate::call::{self, to_python};
-use crate::ids::{Integers, PyIds};
+use crate::ids::PyIds;
+use crate::integers::Integers;
+use crate::items::{list_of, list_of_all, list_of_pairs};
 use crate::model::Model;
 use crate::objects;
 use crate::rows::{CheckedTexts, OffsetRows};
@@ -169,7 +171,7 @@ impl Encoder {
     pub fn list_of<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
         if ids.capacity() > 4 * MAX_KEPT_IDS {
             self.announce(py, ids.len());
-            return self.integers.list_of_all(py, ids);
+            return list_of_all(py, ids, &self.integers);
         }
         let list = self.list(py, &ids);
         keep(ids);
@@ -193,7 +195,7 @@ impl Encoder {
 
     pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
         self.announce(py, ids.len());
-        self.integers.list(py, ids)
+        list_of(py, ids, &self.integers)
     }
 
     fn bytes_of(&self, py: Python<'_>, ids: &PyIds, options: DecodeOptions) -> PyResult<Vec<u8>> {
@@ -316,7 +318,7 @@ impl Encoder {
             room?;
             Ok((ids, spans))
         })?;
-        Ok((self.list(py, &ids)?, self.integers.pairs(py, &spans)?))
+        Ok((self.list(py, &ids)?, list_of_pairs(py, &spans)?))
     }
 
     #[pyo3(signature = (text, special=PySpecial::none()))]
@@ -383,7 +385,7 @@ impl Encoder {
                 })?;
             Ok((ids, covered))
         })?;
-        Ok((self.list(py, &ids)?, self.integers.pairs(py, &covered)?))
+        Ok((self.list(py, &ids)?, list_of_pairs(py, &covered)?))
     }
 
     #[pyo3(signature = (texts, special=PySpecial::none(), threads=0))]
@@ -400,9 +402,7 @@ impl Encoder {
         let rows = offsets.windows(2).map(|row| {
             let ids = &ids[row[0] as usize..row[1] as usize];
             // New lists make the garbage collector visit those that it knows, again and again.
-            self.integers
-                .list(py, ids)
-                .inspect(|row| objects::hide(row))
+            list_of(py, ids, &self.integers).inspect(|row| objects::hide(row))
         });
         let rows = objects::list(py, rows)?;
         rows.iter().for_each(|row| objects::show(&row));

@@ -1,8 +1,7 @@
 //! Ids to and from Python.
 
 use crate::call::{exception, shown, to_python};
-use crate::items::{extend_from_ints, list_of, list_of_all, list_of_pairs};
-use crate::objects;
+use crate::items::extend_from_ints;
 use bpe_tokenizer_core::model::NONE;
 use bpe_tokenizer_core::reserve;
 use numpy::{Element, PyArray1, PyArrayMethods, PyUntypedArray};
@@ -10,68 +9,6 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
 use std::fmt::Display;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::OnceLock;
-
-/// Ids returned before the integers are kept.
-const KEEP_AFTER: usize = 16 << 10;
-/// Integers to keep at most: about 10 MiB.
-const MAX_KEPT: usize = 1 << 18;
-
-/// The integer objects of an encoder's ids, shared by the lists that it returns: creating an integer costs
-/// more than finding the id.
-#[derive(Default)]
-pub struct Integers {
-    kept: OnceLock<Box<[Py<PyInt>]>>,
-    /// Ids returned so far, until the integers are kept.
-    returned: AtomicUsize,
-}
-
-impl Integers {
-    /// Announces a result of so many ids. Keeps the integers once enough ids were returned.
-    pub fn announce(&self, py: Python<'_>, ids: usize, vocab_size: usize) {
-        if self.kept.get().is_some() {
-            return;
-        }
-        let returned = self.returned.fetch_add(ids, Ordering::Relaxed);
-        if returned.saturating_add(ids) >= KEEP_AFTER {
-            let ids = vocab_size.min(MAX_KEPT);
-            let Ok(mut kept) = reserve::with_capacity(ids) else {
-                return;
-            };
-            for id in 0..ids {
-                match objects::integer(py, id) {
-                    Ok(integer) => kept.push(integer.unbind()),
-                    Err(_) => return, // no memory: later calls try again
-                }
-            }
-            self.kept.get_or_init(|| kept.into_boxed_slice());
-        }
-    }
-
-    /// A list of ids.
-    pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        list_of(py, ids, self.kept())
-    }
-
-    /// As `list`. Gives back the memory of the ids on the way.
-    pub fn list_of_all<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
-        list_of_all(py, ids, self.kept())
-    }
-
-    /// A list of pairs of integers, such as the spans of ids.
-    pub fn pairs<'py>(
-        &self,
-        py: Python<'py>,
-        pairs: &[(usize, usize)],
-    ) -> PyResult<Bound<'py, PyList>> {
-        list_of_pairs(py, pairs, self.kept())
-    }
-
-    fn kept(&self) -> &[Py<PyInt>] {
-        self.kept.get().map_or(&[], |kept| kept)
-    }
-}
 
 /// A sequence of ids: a list, a tuple, a NumPy array, a tensor.
 pub struct PyIds(pub Vec<u32>);

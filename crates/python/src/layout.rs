@@ -1,0 +1,107 @@
+//! How known releases of CPython lay out lists, integers and tuples in memory.
+//!
+//! Through the stable ABI, an item of a list costs a call or two: more than finding its id. The releases that are tested
+//! share one layout, which `items.rs` and `integers.rs` use. Other releases use the functions of the stable ABI.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyInt, PyList, PyTuple};
+use std::mem::offset_of;
+
+/// The tested versions. Builds that trace references have larger objects; `layout` excludes them by size.
+const TESTED_VERSIONS: std::ops::RangeInclusive<(u8, u8)> = (3, 10)..=(3, 13);
+
+/// `PyObject`.
+#[repr(C)]
+pub struct Object {
+    pub references: isize,
+    pub class: *mut ffi::PyTypeObject,
+}
+
+/// `PyListObject`.
+#[repr(C)]
+pub struct List {
+    object: Object,
+    pub length: isize,
+    pub items: *mut *mut ffi::PyObject,
+    allocated: isize,
+}
+
+/// `PyTupleObject` of two items, after the zeros with which `PyGC_Head` says that the garbage collector does not visit
+/// the object.
+#[repr(C)]
+pub struct Pair {
+    pub collector: [usize; 2],
+    pub object: Object,
+    pub length: isize,
+    pub items: [*mut ffi::PyObject; 2],
+}
+
+/// `PyLongObject` of one digit: an `int` from 0 to [`MAX_DIGIT`].
+#[repr(C)]
+pub struct Digit {
+    pub object: Object,
+    /// The number of digits, with the sign in a form of the release.
+    pub tag: usize,
+    pub digit: u32,
+}
+
+/// The greatest integer of one digit.
+pub const MAX_DIGIT: usize = (1 << 30) - 1;
+
+/// What differs between the releases whose objects have the layouts of this file.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    /// The tag of zero.
+    tag_of_zero: usize,
+    /// The tag of the other integers of one digit.
+    pub tag: usize,
+}
+
+impl Layout {
+    /// The layout of this interpreter's objects, if it is known.
+    pub fn of(py: Python<'_>) -> Option<Self> {
+        static LAYOUT: PyOnceLock<Option<Layout>> = PyOnceLock::new();
+        *LAYOUT.get_or_init(py, || Self::find(py).ok().flatten())
+    }
+
+    fn find(py: Python<'_>) -> PyResult<Option<Self>> {
+        let version = py.version_info();
+        let size = |class: Bound<'_, PyAny>, name| class.getattr(name)?.extract::<usize>();
+        let tuple = py.get_type::<PyTuple>();
+        let pair_without_items = offset_of!(Pair, items) - offset_of!(Pair, object);
+        let digits = py.import("sys")?.getattr("int_info")?;
+        let is_known = TESTED_VERSIONS.contains(&(version.major, version.minor))
+            && size(py.get_type::<PyList>().into_any(), "__basicsize__")? == size_of::<List>()
+            && size(tuple.clone().into_any(), "__basicsize__")? == pair_without_items
+            && size(tuple.into_any(), "__itemsize__")? == size_of::<*mut ffi::PyObject>()
+            && size(py.get_type::<PyInt>().into_any(), "__basicsize__")?
+                == offset_of!(Digit, digit)
+            && size(digits, "bits_per_digit")? == 30;
+        // Since 3.12, the lowest three bits are the sign.
+        let (tag_of_zero, tag) = if version.minor < 12 {
+            (0, 1)
+        } else {
+            (1, 1 << 3)
+        };
+        Ok(is_known.then_some(Self { tag_of_zero, tag }))
+    }
+
+    /// An `int` of one digit, with one reference.
+    pub fn integer(self, digit: u32) -> Digit {
+        debug_assert!(digit as usize <= MAX_DIGIT);
+        Digit {
+            object: Object {
+                references: 1,
+                class: &raw mut ffi::PyLong_Type,
+            },
+            tag: if digit == 0 {
+                self.tag_of_zero
+            } else {
+                self.tag
+            },
+            digit,
+        }
+    }
+}
