@@ -159,9 +159,9 @@ def test_shared_integers_are_usual_integers() -> None:
         ids = ids[-len(wanted) :]
         assert ids == wanted == pickle.loads(pickle.dumps(ids)) == json.loads(json.dumps(ids))
         assert set(ids) == set(wanted)
-        assert [(bool(id), hash(id), str(id), id.bit_length(), id - 1) for id in ids] == [
-            (bool(id), hash(id), str(id), id.bit_length(), id - 1) for id in wanted
-        ]
+        assert [
+            (bool(number), hash(number), str(number), number.bit_length(), number - 1) for number in ids
+        ] == [(bool(number), hash(number), str(number), number.bit_length(), number - 1) for number in wanted]
 
 
 @pytest.mark.parametrize("ids", ["hi", b"hi", None, 1.5, [1.5], ["a"], [None], np.array([1.5]), [[1, 2]]])
