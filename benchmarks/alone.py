@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.jobs import Inputs, Job, digest, job
-from benchmarks.measure import seconds
+from benchmarks.measure import on_processors, seconds
 from benchmarks.peers import SkippedError, load
 from benchmarks.vocabularies import prepare
 
@@ -91,7 +91,8 @@ def main() -> None:
     if options.memory:
         json.dump(_measured(options.mode, inputs, task)._asdict(), sys.stdout)
         return
-    taken = seconds(task.run)
+    with on_processors(int(options.threads)):
+        taken = seconds(task.run)
     ids = digest(task.outcome()) if options.digest else None
     json.dump(Cold(taken, ids)._asdict(), sys.stdout)
 

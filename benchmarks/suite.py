@@ -13,7 +13,7 @@ from benchmarks import alone
 from benchmarks.cases import BASELINES, LIMITS, MIXED, Case
 from benchmarks.inputs import SEPARATOR, cut_at_lines, read_documents
 from benchmarks.jobs import Inputs, job
-from benchmarks.measure import in_turn, seconds, spread
+from benchmarks.measure import in_turn, on_processors, seconds, spread
 from benchmarks.peers import OURS, Side, SkippedError, load
 from benchmarks.records import Record
 from benchmarks.vocabularies import Vocabulary, prepare
@@ -104,7 +104,8 @@ class Suite:
             given = np.array([len(given)], dtype=np.uint32)
         decodes = case.mode.startswith("decode")
         _compare(expected, given, None if decodes else mine.to_bytes)
-        return own.size, in_turn(partial(seconds, own.run), partial(seconds, other.run), self._turns)
+        with on_processors(case.threads):
+            return own.size, in_turn(partial(seconds, own.run), partial(seconds, other.run), self._turns)
 
     def _cold(self, case: Case) -> tuple[int, list[tuple[float, float]]]:
         self._side(case.peer, case.vocabulary)

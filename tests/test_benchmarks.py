@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import lzma
+import os
 import re
+import sys
+import threading
+import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable
@@ -45,7 +49,7 @@ from benchmarks.cases import (
 )
 from benchmarks.inputs import SEPARATOR, cut_at_lines, cut_to_size
 from benchmarks.jobs import Inputs, job
-from benchmarks.measure import Spread, in_turn, seconds, spread
+from benchmarks.measure import Spread, in_turn, on_processors, seconds, spread
 from benchmarks.peers import OURS, PEERS, Side, SkippedError
 from benchmarks.suite import Suite
 from benchmarks.vocabularies import OPENAI, VOCABULARIES, Vocabulary
@@ -177,6 +181,33 @@ def test_spread_and_turns() -> None:
     assert in_turn(run("a", 1.0), run("b", 2.0), 3) == [(1.0, 2.0)] * 3
     assert order == ["a", "b"] * 3
     assert seconds(lambda: None) >= 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the processors of a thread")
+def test_all_threads_keep_to_the_processors_of_a_case() -> None:
+    allowed = os.sched_getaffinity(0)
+    begin, end = threading.Event(), threading.Event()
+    seen: list[set[int]] = []
+
+    def old_thread() -> None:
+        begin.wait()
+        seen.append(os.sched_getaffinity(0))
+        end.wait()
+        seen.append(os.sched_getaffinity(0))
+
+    thread = threading.Thread(target=old_thread)
+    thread.start()
+    with on_processors(1):
+        new_thread = threading.Thread(target=lambda: seen.append(os.sched_getaffinity(0)))
+        new_thread.start()
+        new_thread.join()
+        begin.set()
+        while len(seen) < 2:
+            time.sleep(0.001)
+    end.set()
+    thread.join()
+    assert seen == [{min(allowed)}, {min(allowed)}, allowed]
+    assert os.sched_getaffinity(0) == allowed
 
 
 def test_texts_are_cut_without_loss() -> None:
