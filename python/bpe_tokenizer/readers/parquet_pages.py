@@ -194,48 +194,38 @@ class _Rows:
     """Rows that wait to be yielded."""
 
     def __init__(self) -> None:
-        self.data = bytearray()
-        # The bytes of a row that is larger than a batch, and alone.
-        self.large: npt.NDArray[np.uint8] | None = None
+        # Room for a batch, or for one larger row. A buffer that grows moves several times, and the allocator
+        # keeps the memory that it leaves.
+        self._room = np.empty(0, np.uint8)
         self.offsets = [0]
         self.nulls: list[int] = []
 
     def is_full(self, size: int) -> bool:
         """Return whether a row of a size should be in another batch."""
         count = len(self.offsets) - 1
-        return count > 0 and (self._size() + size > BATCH_BYTES or count >= _MAX_ROWS)
-
-    def _size(self) -> int:
-        return len(self.data) if self.large is None else len(self.large)
+        return count > 0 and (self.offsets[-1] + size > BATCH_BYTES or count >= _MAX_ROWS)
 
     def add(self, size: int, parts: Iterator[memoryview | bytes]) -> None:
         """Add a row of a size, in parts."""
-        if size > BATCH_BYTES and not self.data:
-            # A buffer that grows moves several times, and the allocator keeps the memory that it leaves.
-            # If the size is broken, nothing is written, so it takes no memory.
-            large, start = np.empty(size, np.uint8), 0
-            for part in parts:
-                large[start : start + len(part)] = np.frombuffer(part, np.uint8)
-                start += len(part)
-            self.large = large
-        else:
-            for part in parts:
-                self.data += part
-        self.end()
+        start = self.offsets[-1]
+        if start + size > len(self._room):
+            # These are the first bytes. If the size is broken, no page of the room is written.
+            self._room = np.empty(max(size, BATCH_BYTES), np.uint8)
+        for part in parts:
+            self._room[start : start + len(part)] = np.frombuffer(part, np.uint8)
+            start += len(part)
+        self.end(size)
 
-    def end(self, is_null: bool = False) -> None:
-        """End a row."""
+    def end(self, size: int, is_null: bool = False) -> None:
+        """End a row of a size, whose bytes are there."""
         if is_null:
             self.nulls.append(len(self.offsets) - 1)
-        self.offsets.append(self._size())
+        self.offsets.append(self.offsets[-1] + size)
 
     def take(self) -> ChunkRows:
         """Return the rows, and start anew."""
-        data = self.large
-        if data is None:
-            data = np.frombuffer(self.data, np.uint8) if self.data else np.zeros(0, np.uint8)
-        rows = ChunkRows(data, np.array(self.offsets, np.int64), self.nulls)
-        self.data, self.large, self.offsets, self.nulls = bytearray(), None, [0], []
+        rows = ChunkRows(self._room[: self.offsets[-1]], np.array(self.offsets, np.int64), self.nulls)
+        self._room, self.offsets, self.nulls = np.empty(0, np.uint8), [0], []
         return rows
 
 
@@ -448,7 +438,7 @@ def _page_rows(
             if number >= skip:
                 if rows.is_full(0):
                     yield rows.take()
-                rows.end(is_null=True)
+                rows.end(0, is_null=True)
             continue
         size = values.next_size()
         if number < skip:
