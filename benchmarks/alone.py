@@ -85,15 +85,15 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--digest", action="store_true")
     options = parser.parse_args()
-    side = load(options.package, prepare(options.vocabulary, Path(options.directory)))
-    inputs = Inputs(Path(options.file), side.to_list)
-    task = job(side, options.mode, inputs, int(options.threads))
-    if options.memory:
-        json.dump(_measured(options.mode, inputs, task)._asdict(), sys.stdout)
-        return
     with on_processors(int(options.threads)):
+        side = load(options.package, prepare(options.vocabulary, Path(options.directory)))
+        inputs = Inputs(Path(options.file), side.to_list)
+        task = job(side, options.mode, inputs, int(options.threads))
+        if options.memory:
+            json.dump(_measured(options.mode, inputs, task)._asdict(), sys.stdout)
+            return
         taken = seconds(task.run)
-    ids = digest(task.outcome()) if options.digest else None
+        ids = digest(task.outcome()) if options.digest else None
     json.dump(Cold(taken, ids)._asdict(), sys.stdout)
 
 
