@@ -23,6 +23,8 @@ __all__ = ["INPUTS", "measure", "ns_a_byte"]
 _SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 # The fastest counts. The largest inputs take a second each, and run once.
 _ROUNDS = {10_000_000: 1}
+# A run of prose takes two milliseconds. On a busy machine, all of a few runs may be slow.
+_PROSE_ROUNDS = 25
 
 
 def _random_letters(units: int) -> str:
@@ -55,7 +57,7 @@ def main() -> None:
 
 def measure(tokenizer: BPETokenizer, prose: str, record: Record, sizes: tuple[int, ...] = _SIZES) -> None:
     """Time every input at every size, and prose, and record it."""
-    record.add("prose", ns=round(ns_a_byte(tokenizer, prose, 3, cold=False), 2))
+    record.add("prose", ns=round(ns_a_byte(tokenizer, prose, _PROSE_ROUNDS, cold=False), 2))
     for name, make in INPUTS.items():
         for units in sizes:
             time = ns_a_byte(tokenizer, make(units), _ROUNDS.get(units, 3))

@@ -34,7 +34,7 @@ def on_processors(count: int) -> Iterator[None]:
     """Let all threads of this process run on so many processors only, on Linux.
 
     Without this, a package that starts a thread of its own, as fastokens does for a long text, has two
-    processors where the other one has one.
+    processors where the other one has one. The processors may be two threads of one core.
     """
     if sys.platform != "linux":
         yield

@@ -195,7 +195,7 @@ def test_all_threads_keep_to_the_processors_of_a_case() -> None:
         end.wait()
         seen.append(os.sched_getaffinity(0))
 
-    thread = threading.Thread(target=old_thread)
+    thread = threading.Thread(target=old_thread, daemon=True)
     thread.start()
     with on_processors(1):
         new_thread = threading.Thread(target=lambda: seen.append(os.sched_getaffinity(0)))

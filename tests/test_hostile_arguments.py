@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from hostile_arguments import arguments, methods
 
 SUPPORT = Path(__file__).parent / "support"
 PARTS = 8
 
 
 def test_every_required_argument_has_a_good_value() -> None:
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("resource")
+    from hostile_arguments import arguments, methods
+
     good = arguments(BPETokenizer().train("ab ab", 257, verbose=False))
     required = {each.name for _, parameters in methods() for each in parameters if each.default is each.empty}
     assert required <= set(good)

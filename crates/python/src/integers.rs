@@ -25,7 +25,7 @@ const SHARE_AFTER: usize = 16 << 10;
 /// The integers that can be shared are those below it: 8 MiB.
 const MAX_SHARED: usize = 1 << 18;
 
-/// The place of an integer. As in memory from Python, two are in a cache line.
+/// The place of an integer. It has as many bytes as Python gives an integer: two are in a cache line.
 #[repr(C, align(32))]
 struct Place(MaybeUninit<Digit>);
 
@@ -34,34 +34,38 @@ struct Places(UnsafeCell<[Place; MAX_SHARED]>);
 // SAFETY: only threads that hold the GIL read and write it.
 unsafe impl Sync for Places {}
 
-/// The shared integers, each at its own index. Pages that no integer is in take no memory.
+/// The shared integers, each at its own index. Pages without an integer take no memory. The array also has the integers below
+/// 257, of which CPython has objects of its own: programs must compare integers with `==`.
 static PLACES: Places = Places(UnsafeCell::new(
     [const { Place(MaybeUninit::uninit()) }; MAX_SHARED],
 ));
-/// So many places have an integer, from the first on. Each keeps a reference, so that Python never frees one.
+/// The number of places that have an integer: the first ones. Each keeps a reference, so that Python never frees one.
 static SHARED: AtomicUsize = AtomicUsize::new(0);
 
-/// The shared integers of the process. None if the layout of objects is not known.
+/// The shared integers of the process. There are none if the layout of objects is not known.
 #[derive(Clone, Copy)]
-pub struct SharedIntegers {
+pub struct SharedIntegers<'py> {
     start: *mut Place,
     count: usize,
+    /// The GIL is held as long as the value lives.
+    _py: Python<'py>,
 }
 
-impl SharedIntegers {
-    pub fn of(_: Python<'_>) -> Self {
+impl<'py> SharedIntegers<'py> {
+    pub fn of(py: Python<'py>) -> Self {
         Self {
             start: PLACES.0.get().cast(),
             count: SHARED.load(Ordering::Relaxed),
+            _py: py,
         }
     }
 
     /// Makes the integers below a number, if they are not there yet.
-    fn make(layout: Layout, count: usize) {
+    fn make(_: Python<'_>, layout: Layout, count: usize) {
         let places = PLACES.0.get().cast::<Place>();
         for number in SHARED.load(Ordering::Relaxed)..count.min(MAX_SHARED) {
             let integer = Place(MaybeUninit::new(layout.integer(number as u32)));
-            // SAFETY: the number is below `MAX_SHARED`, and nobody has the address before `SHARED` says so.
+            // SAFETY: the number is below `MAX_SHARED`, and nobody reads the place before `SHARED` is stored below.
             unsafe { places.add(number).write(integer) };
         }
         SHARED.fetch_max(count.min(MAX_SHARED), Ordering::Relaxed);
@@ -114,7 +118,7 @@ impl Integers {
             return;
         }
         match Layout::of(py) {
-            Some(layout) => SharedIntegers::make(layout, count),
+            Some(layout) => SharedIntegers::make(py, layout, count),
             // Without memory, later calls try again.
             None => drop(table_of(py, count).map(|table| self.table.set(table))),
         }

@@ -159,7 +159,7 @@ impl<'py> NewList<'py> {
 
 /// Integers that are shared, and others that are made.
 struct NewIntegers<'py> {
-    shared: SharedIntegers,
+    shared: SharedIntegers<'py>,
     layout: Layout,
     py: Python<'py>,
 }

@@ -9,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyList, PyTuple};
 use std::mem::offset_of;
 
-/// The tested versions. Builds that trace references have larger objects; `layout` excludes them by size.
+/// The tested versions.
 const TESTED_VERSIONS: std::ops::RangeInclusive<(u8, u8)> = (3, 10)..=(3, 13);
 
 /// `PyObject`.
@@ -63,7 +63,9 @@ impl Layout {
     /// The layout of this interpreter's objects, if it is known.
     pub fn of(py: Python<'_>) -> Option<Self> {
         static LAYOUT: PyOnceLock<Option<Layout>> = PyOnceLock::new();
-        *LAYOUT.get_or_init(py, || Self::find(py).ok().flatten())
+        // An error, such as a lack of memory, is not remembered.
+        let found = LAYOUT.get_or_try_init(py, || Self::find(py));
+        found.ok().copied().flatten()
     }
 
     fn find(py: Python<'_>) -> PyResult<Option<Self>> {
@@ -71,8 +73,11 @@ impl Layout {
         let size = |class: Bound<'_, PyAny>, name| class.getattr(name)?.extract::<usize>();
         let tuple = py.get_type::<PyTuple>();
         let pair_without_items = offset_of!(Pair, items) - offset_of!(Pair, object);
-        let digits = py.import("sys")?.getattr("int_info")?;
-        let is_known = TESTED_VERSIONS.contains(&(version.major, version.minor))
+        let sys = py.import("sys")?;
+        let digits = sys.getattr("int_info")?;
+        // Builds that trace references have this function, and must know each object.
+        let is_known = !sys.hasattr("getobjects")?
+            && TESTED_VERSIONS.contains(&(version.major, version.minor))
             && size(py.get_type::<PyList>().into_any(), "__basicsize__")? == size_of::<List>()
             && size(tuple.clone().into_any(), "__basicsize__")? == pair_without_items
             && size(tuple.into_any(), "__itemsize__")? == size_of::<*mut ffi::PyObject>()
