@@ -209,8 +209,8 @@ class _Rows:
         """Add a row of a size, in parts."""
         start = self.offsets[-1]
         if start + size > len(self._room):
-            # The row is the first with bytes. If its size is broken, no byte reaches most of the room, and the
-            # system gives no memory for it.
+            # The row is the first with bytes. If its size is broken, no byte reaches most of the room, and
+            # the system gives no memory for it.
             self._room = np.empty(max(size, BATCH_BYTES), np.uint8)
         for part in parts:
             self._room[start : start + len(part)] = np.frombuffer(part, np.uint8)
