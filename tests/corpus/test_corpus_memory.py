@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -78,3 +79,27 @@ def test_memory_of_a_large_corpus(kind: str, place: Path) -> None:
 
 def test_memory_of_one_document(place: Path) -> None:
     assert peak(place, 96, "one") < 400
+
+
+# Blocks of a megabyte that are freed, each between smaller ones that are not.
+BLOCKS = """
+from bpe_tokenizer import _core
+def resident():
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    return int(status["VmRSS"].split()[0]) // 1024
+_core.give_back_large_blocks()
+large = bytes(30 << 20)
+del large
+before = resident()
+blocks = [(bytearray(b"x") * 1_000_000, bytearray(2_000)) for _ in range(200)]
+kept = [small for _, small in blocks]
+assert resident() > before + 150
+del blocks
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the allocator of glibc")
+def test_freed_blocks_go_back_to_the_system() -> None:
+    done = subprocess.run([sys.executable, "-c", BLOCKS], capture_output=True, check=True, text=True)
+    assert int(done.stdout) < 20

@@ -159,6 +159,17 @@ pub fn return_freed() {
     };
 }
 
+/// Lets the allocator give each large block back to the system when it is freed, in the whole process. glibc does so from
+/// 128 KiB on, but when a larger block was freed, only from its size on, up to 32 MiB. So freed blocks stay between others.
+/// For programs that use their large blocks again: the system takes time to clear new pages.
+pub fn give_back_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it sets a number of the allocator, and may run at any time.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10)
+    };
+}
+
 /// Whether the system would give this much memory now.
 pub fn has_room(bytes: usize) -> bool {
     MmapMut::map_anon(bytes).is_ok()

@@ -63,6 +63,8 @@ mod _core {
     #[pymodule_export]
     use super::gguf::{read_strings, split_merges};
     #[pymodule_export]
+    use super::give_back_large_blocks;
+    #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
     use super::pattern::SplitPattern;
@@ -84,6 +86,11 @@ mod _core {
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+}
+
+#[pyfunction]
+fn give_back_large_blocks() {
+    bpe_tokenizer_core::memory::give_back_large_blocks();
 }
 
 #[pyfunction]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
-from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer import corpus as corpora
 from bpe_tokenizer.cli.options import (
     OUTPUT,
@@ -128,6 +128,8 @@ def tokenize_corpus(
         raise typer.BadParameter("give either --eos-token or --no-eos, not both")
     if events and as_json:
         raise typer.BadParameter("give either --events or --json, not both")
+    # Batches use their memory again. What else is large is freed for good.
+    _core.give_back_large_blocks()
     made = run_with_events(
         corpora.tokenize_corpus,
         events,

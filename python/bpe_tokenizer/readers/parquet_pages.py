@@ -1,7 +1,7 @@
 """Reads the pages of a Parquet column of long texts in steps, https://parquet.apache.org/docs/file-format/.
 
 pyarrow decompresses a page as a whole, and its writer puts 1,024 values or more into a page, however long
-they are. This module holds about a megabyte of a page, and a batch of its texts. Column chunks with anything
+they are. This module holds a small piece of a page, and a batch of its texts. Column chunks with anything
 that it does not know are left to pyarrow.
 """
 
@@ -32,7 +32,7 @@ _MAX_VALUES = 1 << 22
 _MAX_ROWS = 1 << 16
 # Content that is held at once, stored bytes that are read for it, and stored bytes of Snappy, which expand at
 # most 22-fold.
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 128 << 10
 _STORED_BYTES = 256 << 10
 _SNAPPY_BYTES = 64 << 10
 # Bytes of a page header; it may have statistics, which are values.
@@ -315,7 +315,7 @@ class _Content:
 def _pieces(
     pyarrow: Any, stored: _StoredPage, size: int, chunk: ColumnChunk, is_compressed: bool = True
 ) -> Iterator[bytes]:
-    """Yield the content of a page of `size` bytes, in pieces of about a megabyte at most."""
+    """Yield the content of a page of `size` bytes, in pieces."""
     if size == 0:
         return iter(())
     codec = chunk.codec if is_compressed else "UNCOMPRESSED"
