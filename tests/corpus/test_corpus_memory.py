@@ -81,7 +81,7 @@ def test_memory_of_one_document(place: Path) -> None:
     assert peak(place, 96, "one") < 400
 
 
-# Blocks of a megabyte that are freed, each between smaller ones that are not.
+# Blocks of two megabytes that are freed, each between smaller ones that are not.
 BLOCKS = """
 from bpe_tokenizer import _core
 def resident():
@@ -91,7 +91,7 @@ _core.give_back_large_blocks()
 large = bytes(30 << 20)
 del large
 before = resident()
-blocks = [(bytearray(b"x") * 1_000_000, bytearray(2_000)) for _ in range(200)]
+blocks = [(bytearray(b"x") * 2_000_000, bytearray(2_000)) for _ in range(100)]
 kept = [small for _, small in blocks]
 assert resident() > before + 150
 del blocks

@@ -16,13 +16,15 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
 
 from bpe_tokenizer import BPETokenizer, TokenizerError
+
+pyarrow: Any = import_module("pyarrow")
 
 
 class RaisedError(Exception):

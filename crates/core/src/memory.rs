@@ -161,12 +161,12 @@ pub fn return_freed() {
 
 /// Lets the allocator give each large block back to the system when it is freed, in the whole process. glibc does so from
 /// 128 KiB on, but when a larger block was freed, only from its size on, up to 32 MiB. So freed blocks stay between others.
-/// For programs that use their large blocks again: the system takes time to clear new pages.
+/// The size is 1.25 MiB: the system takes time to clear new pages, and the chunks that files are read in are smaller.
 pub fn give_back_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it sets a number of the allocator, and may run at any time.
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10)
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 5 << 18)
     };
 }
 
