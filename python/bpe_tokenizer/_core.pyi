@@ -33,6 +33,7 @@ __all__ = [
     "direct_method",
     "find_bad_rows",
     "from_printable",
+    "give_back_large_blocks",
     "read_ids",
     "read_rows",
     "read_strings",
