@@ -23,7 +23,7 @@ __all__ = ["INPUTS", "measure", "ns_a_byte"]
 _SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 # The fastest counts. The largest inputs take a second each, and run once.
 _ROUNDS = {10_000_000: 1}
-# A run of prose takes two milliseconds. On a busy machine, all of a few runs may be slow.
+# A run of prose takes two milliseconds, so three runs may all be slow on a busy machine.
 _PROSE_ROUNDS = 25
 
 

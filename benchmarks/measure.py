@@ -31,10 +31,10 @@ def spread(values: Iterable[float]) -> Spread:
 
 @contextlib.contextmanager
 def on_processors(count: int) -> Iterator[None]:
-    """Let all threads of this process run on so many processors only, on Linux.
+    """Limit all threads of this process to `count` processors, on Linux.
 
-    Without this, a package that starts a thread of its own, as fastokens does for a long text, has two
-    processors where the other one has one. The processors may be two threads of one core.
+    Some packages start another thread although one is asked for: fastokens does for a long text. The limit
+    gives both sides of a comparison equally many processors. They may be two threads of one core.
     """
     if sys.platform != "linux":
         yield

@@ -756,7 +756,7 @@ class SnappyDecoder:
     # CorpusError if the stream is not complete.
     def finish(self) -> None: ...
 
-# Lets the allocator give each large block back to the system when it is freed, in the whole process.
+# Makes the allocator return each large block to the system when it is freed, in the whole process.
 def give_back_large_blocks() -> None: ...
 
 # Bytes to GPT-2's printable characters, and back: None for a string with another character.

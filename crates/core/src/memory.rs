@@ -159,9 +159,10 @@ pub fn return_freed() {
     };
 }
 
-/// Lets the allocator give each large block back to the system when it is freed, in the whole process. glibc does so from
-/// 128 KiB on, but when a larger block was freed, only from its size on, up to 32 MiB. So freed blocks stay between others.
-/// The size is 1.25 MiB: the system takes time to clear new pages, and the chunks that files are read in are smaller.
+/// Makes the allocator return each freed block of 1.25 MiB or more to the system, in the whole process. By default, glibc
+/// raises this threshold to the size of the largest block that was freed, up to 32 MiB. Freed memory between blocks in use
+/// then stays with the process. The threshold is larger than the chunks in which files are read, because the system takes
+/// time to clear new pages.
 pub fn give_back_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it sets a number of the allocator, and may run at any time.

@@ -1,8 +1,7 @@
 //! The `int` objects of ids, which the lists of ids share: to make an integer takes longer than to find its id.
 //!
-//! Where the layout of objects is known, the shared integers are in one array of the process. So the address of an
-//! integer follows from its id, and the id of a shared integer from its address. Elsewhere, an encoder has a table of its
-//! integers.
+//! Where the layout of objects is known, the shared integers are in one array of the process. The id gives the address of
+//! its integer, and the address gives the id. Elsewhere, each encoder has a table of integers.
 //!
 //! `unsafe`: the array is written and read through its address, and references are counted in place. The GIL is held, as
 //! `py` shows.
@@ -22,7 +21,7 @@ use std::sync::OnceLock;
 
 /// Ids that an encoder returns before their integers are shared.
 const SHARE_AFTER: usize = 16 << 10;
-/// The integers that can be shared are those below it: 8 MiB.
+/// Smaller integers can be shared. The array takes at most 8 MiB.
 const MAX_SHARED: usize = 1 << 18;
 
 /// The place of an integer. It has as many bytes as Python gives an integer: two are in a cache line.
@@ -34,8 +33,8 @@ struct Places(UnsafeCell<[Place; MAX_SHARED]>);
 // SAFETY: only threads that hold the GIL read and write it.
 unsafe impl Sync for Places {}
 
-/// The shared integers, each at its own index. Pages without an integer take no memory. The array also has the integers below
-/// 257, of which CPython has objects of its own: programs must compare integers with `==`.
+/// The shared integers; the integer is the index. Pages without an integer take no memory. CPython also has an object for
+/// each integer below 257. The array does not use these, so programs must compare ids with `==`.
 static PLACES: Places = Places(UnsafeCell::new(
     [const { Place(MaybeUninit::uninit()) }; MAX_SHARED],
 ));
@@ -48,7 +47,7 @@ pub struct SharedIntegers<'py> {
     start: *mut Place,
     count: usize,
     /// The GIL is held as long as the value lives.
-    _py: Python<'py>,
+    pub py: Python<'py>,
 }
 
 impl<'py> SharedIntegers<'py> {
@@ -56,19 +55,19 @@ impl<'py> SharedIntegers<'py> {
         Self {
             start: PLACES.0.get().cast(),
             count: SHARED.load(Ordering::Relaxed),
-            _py: py,
+            py,
         }
     }
 
     /// Makes the integers below a number, if they are not there yet.
     fn make(_: Python<'_>, layout: Layout, count: usize) {
-        let places = PLACES.0.get().cast::<Place>();
-        for number in SHARED.load(Ordering::Relaxed)..count.min(MAX_SHARED) {
+        let (places, count) = (PLACES.0.get().cast::<Place>(), count.min(MAX_SHARED));
+        for number in SHARED.load(Ordering::Relaxed)..count {
             let integer = Place(MaybeUninit::new(layout.integer(number as u32)));
             // SAFETY: the number is below `MAX_SHARED`, and nobody reads the place before `SHARED` is stored below.
             unsafe { places.add(number).write(integer) };
         }
-        SHARED.fetch_max(count.min(MAX_SHARED), Ordering::Relaxed);
+        SHARED.fetch_max(count, Ordering::Relaxed);
     }
 
     /// A new reference to an integer.
@@ -97,7 +96,7 @@ pub unsafe fn add_reference(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     object
 }
 
-/// What an encoder has of the shared integers.
+/// Decides when the integers of an encoder's ids are shared.
 #[derive(Default)]
 pub struct Integers {
     /// Ids returned so far.

@@ -85,8 +85,8 @@ impl<'py> NewList<'py> {
     fn fill(&self, position: usize, ids: &[u32]) -> PyResult<()> {
         let py = self.0.py();
         let shared = SharedIntegers::of(py);
-        // SAFETY: as in `new`; the slots are inside the list, which has its length. Each gets a reference of its own. The
-        // GIL is held, as `py` shows.
+        // SAFETY: as in `new`. The slots are inside the list, as its length shows. Each slot gets one new reference. The GIL
+        // is held, as `py` shows.
         unsafe {
             let list = self.0.as_ptr().cast::<List>();
             debug_assert!(position + ids.len() <= (*list).length as usize);
@@ -113,9 +113,9 @@ impl<'py> NewList<'py> {
         last: &mut (usize, *mut ffi::PyObject),
     ) -> PyResult<()> {
         let py = self.0.py();
-        // SAFETY: as in `fill`. The callers know that the layout is known. Releases with it allocate a tuple
-        // and what is before it with `PyObject_Malloc`, and free them so. Each pair owns a reference to each of its items;
-        // the references of a pair without memory are given back.
+        // SAFETY: as in `fill`. The callers checked the layout. Releases with this layout allocate a tuple and its header
+        // with `PyObject_Malloc`, and free them so. Each pair owns a reference to each of its items. Without memory for a
+        // pair, its references are released.
         unsafe {
             let list = self.0.as_ptr().cast::<List>();
             debug_assert!(position + pairs.len() <= (*list).length as usize);
@@ -161,10 +161,9 @@ impl<'py> NewList<'py> {
 struct NewIntegers<'py> {
     shared: SharedIntegers<'py>,
     layout: Layout,
-    py: Python<'py>,
 }
 
-impl<'py> NewIntegers<'py> {
+impl NewIntegers<'_> {
     /// A reference to an integer.
     #[inline(always)]
     fn get(&self, number: usize) -> PyResult<*mut ffi::PyObject> {
@@ -172,13 +171,16 @@ impl<'py> NewIntegers<'py> {
             return Ok(integer);
         }
         if !(MIN_DIGIT..=MAX_DIGIT).contains(&number) {
-            return Ok(objects::integer(self.py, number)?.into_ptr());
+            return Ok(objects::integer(self.shared.py, number)?.into_ptr());
         }
         // SAFETY: releases with a known layout allocate an `int` with `PyObject_Malloc`, and free it so.
         unsafe {
             let integer = ffi::PyObject_Malloc(size_of::<Digit>()).cast::<Digit>();
             if integer.is_null() {
-                return Err(objects::no_memory(self.py, "no memory for an integer"));
+                return Err(objects::no_memory(
+                    self.shared.py,
+                    "no memory for an integer",
+                ));
             }
             integer.write(self.layout.integer(number as u32));
             Ok(integer.cast())
@@ -198,7 +200,6 @@ pub fn list_of_pairs<'py>(
     let integers = NewIntegers {
         shared: SharedIntegers::of(py),
         layout,
-        py,
     };
     let list = NewList::new(py, pairs.len())?;
     let mut last = (usize::MAX, std::ptr::null_mut());

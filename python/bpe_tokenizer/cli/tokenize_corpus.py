@@ -128,7 +128,7 @@ def tokenize_corpus(
         raise typer.BadParameter("give either --eos-token or --no-eos, not both")
     if events and as_json:
         raise typer.BadParameter("give either --events or --json, not both")
-    # Batches use their memory again. What else is large is freed for good.
+    # Batches use their memory again. Other large blocks return to the system.
     _core.give_back_large_blocks()
     made = run_with_events(
         corpora.tokenize_corpus,
