@@ -229,9 +229,11 @@ class CompiledModel:
     @cached_property
     def fingerprint(self) -> bytes:
         """A hash (BLAKE2b) of everything that ids and texts depend on."""
-        arguments = self.model.core.__getnewargs_ex__()
+        core = self.model.core
         others = self.prefix_suffix_ids, self._post_processor.pair_ids, sorted(self.role_ids.items())
-        return hashlib.blake2b(repr((arguments, others)).encode(), digest_size=32).digest()
+        found = hashlib.blake2b(core.table_bytes(), digest_size=32)
+        found.update(repr((core.settings, others)).encode())
+        return found.digest()
 
     @cached_property
     def vocab(self) -> dict[int, bytes]:

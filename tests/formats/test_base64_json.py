@@ -126,7 +126,7 @@ def test_everything_comes_back(name: str, tmp_path: Path) -> None:
 
 
 def test_no_setting_of_the_core_is_forgotten() -> None:
-    settings = MODELS["bytes"].core.__getnewargs_ex__()[1]
+    settings = MODELS["bytes"].core.settings
     assert {*base64_json._SETTINGS, "added_tokens"} == settings.keys()
 
 

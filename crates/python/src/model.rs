@@ -368,14 +368,35 @@ impl Model {
         objects::list(py, merges)
     }
 
-    fn __getnewargs_ex__<'py>(model: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let (py, core) = (model.py(), &model.get().core);
-        let keywords = PyDict::new(py);
-        for name in KEYWORDS {
-            keywords.set_item(name, model.getattr(name)?)?;
+    /// All tokens and merges in bytes, from which programs make a hash.
+    fn table_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut bytes = Vec::new();
+        for (id, token) in self.core.vocabulary().iter() {
+            bytes.extend(id.to_le_bytes());
+            bytes.extend((token.len() as u64).to_le_bytes());
+            bytes.extend(token);
         }
-        let vocab = to_dict(py, core.vocabulary().iter())?;
-        ((vocab, model.get().merges(py)?), keywords).into_bound_py_any(py)
+        for (left, right, merged) in self.core.merges() {
+            for id in [left, right, merged] {
+                bytes.extend(id.to_le_bytes());
+            }
+        }
+        objects::bytes(py, &bytes)
+    }
+
+    #[getter]
+    fn settings<'py>(model: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+        let settings = PyDict::new(model.py());
+        for name in KEYWORDS {
+            settings.set_item(name, model.getattr(name)?)?;
+        }
+        Ok(settings)
+    }
+
+    fn __getnewargs_ex__<'py>(model: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (model.py(), model.get());
+        let vocab = to_dict(py, this.core.vocabulary().iter())?;
+        ((vocab, this.merges(py)?), Self::settings(model)?).into_bound_py_any(py)
     }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,7 +146,8 @@ class CorpusSettings:
 
 def tokenizer_digest(tokenizer: BPETokenizer) -> str:
     """Return the SHA-256 of a tokenizer's model."""
-    return digest(tokenizer.model.core.__getnewargs_ex__())
+    core = tokenizer.model.core
+    return digest((hashlib.sha256(core.table_bytes()).hexdigest(), core.settings))
 
 
 def _eos_id(tokenizer: BPETokenizer, eos_token: str | None) -> int | None:

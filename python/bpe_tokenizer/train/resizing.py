@@ -6,7 +6,6 @@ import dataclasses
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.console import count_noun
@@ -174,8 +173,7 @@ def _entries(core: _core.Model) -> dict[int, bytes]:
 
 
 def _with_entries(model: Model, vocab: Mapping[int, bytes], merges: list[tuple[bytes, bytes]]) -> Model:
-    settings: dict[str, Any] = model.core.__getnewargs_ex__()[1]
-    return dataclasses.replace(model, core=_core.Model(vocab, merges, **settings))
+    return dataclasses.replace(model, core=_core.Model(vocab, merges, **model.core.settings))
 
 
 def _check_byte_level(core: _core.Model) -> None:
