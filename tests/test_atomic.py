@@ -91,6 +91,25 @@ def test_a_writer_whose_file_is_taken_for_abandoned_tries_again(
     assert (tmp_path / "x").read_bytes() == b"1"
 
 
+@pytest.mark.parametrize("moment", ["keep_from_forks", "try_lock", "is_at"])
+def test_an_interrupt_while_a_file_is_created_leaves_nothing(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic, moment, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            AtomicFile(tmp_path / "x")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_file_that_nobody_holds_is_removed(tmp_path: Path) -> None:
+    AtomicFile(tmp_path / "x").write(b"half")
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 def test_a_forked_child_does_not_write_the_file(tmp_path: Path) -> None:
     file = AtomicFile(tmp_path / "x")

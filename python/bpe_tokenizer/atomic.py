@@ -39,6 +39,7 @@ __all__ = [
     "make_directory",
     "remove_abandoned",
     "replaced_file",
+    "start_write_back",
     "unfinished",
     "write_atomically",
     "write_errors",
@@ -185,12 +186,17 @@ class AtomicFile:
                 self.stream: BinaryIO = path.open("wb")
             else:
                 self.temporary, self.stream = _create(path)
-                if mode is not None and stat.S_ISREG(mode):
-                    try:
+                try:
+                    if mode is not None and stat.S_ISREG(mode):
                         self.temporary.chmod(stat.S_IMODE(mode))
-                    except BaseException:
-                        self.abandon()
-                        raise
+                except BaseException:
+                    self.abandon()
+                    raise
+
+    def __del__(self) -> None:
+        # An interrupt may come when the file exists and its creator does not know it yet.
+        if hasattr(self, "stream"):
+            self.abandon()
 
     def write(self, data: bytes) -> None:
         """Add data.
@@ -266,10 +272,7 @@ class AtomicFile:
     def close(self) -> None:
         """Close the file, whatever has become of it."""
         if not self.stream.closed:
-            forget(self.stream.fileno())
-            # The content is in place or abandoned.
-            with contextlib.suppress(OSError, ValueError):
-                self.stream.close()
+            _close(self.stream)
 
     def abandon(self) -> None:
         """Close and remove the temporary file."""
@@ -362,12 +365,29 @@ def _create(path: Path) -> tuple[Path, BinaryIO]:
     """Create and lock a temporary file."""
     while True:
         temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}{_SUFFIX}")
-        stream = temporary.open("xb")
-        keep_from_forks(stream.fileno())
-        # Another process may lock and remove the file before it is locked here.
-        if try_lock(stream.fileno()) is not False and is_at(stream.fileno(), temporary):
-            return temporary, stream
-        forget(stream.fileno())
+        stream: BinaryIO | None = None
+        try:
+            stream = temporary.open("xb")
+            keep_from_forks(stream.fileno())
+            # Another process may lock and remove the file before it is locked here.
+            if try_lock(stream.fileno()) is not False and is_at(stream.fileno(), temporary):
+                return temporary, stream
+        except FileExistsError:
+            raise
+        except BaseException:
+            # An interrupt may come when the file exists, before its stream has a name here.
+            if stream is not None:
+                _close(stream)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        _close(stream)
+
+
+def _close(stream: BinaryIO) -> None:
+    forget(stream.fileno())
+    # The content is in place or abandoned.
+    with contextlib.suppress(OSError, ValueError):
         stream.close()
 
 
@@ -388,6 +408,21 @@ def _mode(path: Path) -> int | None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     return mode
+
+
+def start_write_back(file: BinaryIO, start: int, end: int) -> None:
+    """Let the system begin to write a part of a file to the disk, so that flushing it later takes less time.
+
+    Linux does so for bytes that are not needed soon.
+
+    Args:
+        file: The file.
+        start: The first byte.
+        end: The end of the bytes.
+    """
+    if hasattr(os, "posix_fadvise"):
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(file.fileno(), start, end - start, os.POSIX_FADV_DONTNEED)
 
 
 def flush_directory(directory: Path) -> None:

@@ -7,11 +7,14 @@ import io
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from bpe_tokenizer.atomic import start_write_back
 from bpe_tokenizer.errors import CorpusError
 
 __all__ = ["HashingFile", "checksum", "digest", "is_intact"]
 
 _CHUNK = 1 << 20
+# The bytes after which the system begins to write them to the disk, so that flushing at the end takes less time.
+_WRITE_BACK = 16 << 20
 
 
 class HashingFile(io.RawIOBase):
@@ -34,7 +37,7 @@ class HashingFile(io.RawIOBase):
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._digest: Any = hashlib.sha256()
-        self._position = self._end = 0
+        self._position = self._end = self._written_back = 0
         self._is_sequential = True
 
     def writable(self) -> bool:
@@ -57,6 +60,9 @@ class HashingFile(io.RawIOBase):
             self._is_sequential = False
             self._end = max(self._end, self._position + len(view))
         self._position += len(view)
+        if self._position - self._written_back >= _WRITE_BACK:
+            start_write_back(self._file, self._written_back, self._position)
+            self._written_back = self._position
         return len(view)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

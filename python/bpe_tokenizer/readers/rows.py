@@ -142,10 +142,13 @@ def _blocks(
 ) -> Generator[memoryview | bytearray, None, None]:
     """Yield blocks of whole rows, of about `block_bytes`, or of one row.
 
+    The first blocks are smaller, so that the consumer begins to work early.
+
     A `memoryview` is valid until the next block, which uses the same memory. The consumer may clear a
     `bytearray`.
     """
     usual = block_bytes + CHUNK_BYTES
+    wanted = min(CHUNK_BYTES, block_bytes)
     room = bytearray()
     held = searched = 0
     for chunk in chunks:
@@ -155,7 +158,7 @@ def _blocks(
         else:
             memoryview(room)[held : held + len(chunk)] = chunk
         held += len(chunk)
-        if held < block_bytes:
+        if held < wanted:
             continue
         cut = _last_end(room, end, searched, held)
         if cut == 0:
@@ -172,6 +175,7 @@ def _blocks(
                 yield block
         room[: len(rest)] = rest
         held, searched = len(rest), 0
+        wanted = min(2 * wanted, block_bytes)
     del room[held:]
     if room:
         yield room
