@@ -1,9 +1,8 @@
 //! Sums of sorted pieces: many streams of pieces in byte order become one.
 
 use crate::error::Result;
-use crate::reserve::{append, push, with_capacity};
+use crate::reserve::{append, filled};
 use crate::train::{checked_product, checked_sum};
-use std::cmp::Ordering;
 
 /// Pieces with their counts, one at a time. Sorted streams give them in byte order.
 pub trait PieceStream {
@@ -13,6 +12,10 @@ pub trait PieceStream {
     fn piece(&self) -> &[u8];
     /// Its count.
     fn count(&self) -> u64;
+    /// Its order.
+    fn order(&self) -> Order {
+        order_of(self.piece())
+    }
 }
 
 /// Pieces in byte order, in memory.
@@ -50,112 +53,133 @@ pub struct Weighted<'a> {
     pub weight: u64,
 }
 
-/// The sum of sorted streams, sorted. A binary heap holds the streams by their current pieces.
-pub struct Sums<'a> {
-    streams: Vec<Weighted<'a>>,
-    heap: Vec<Head>,
-    piece: Vec<u8>,
-    count: u64,
+/// The first bytes of a piece and its length, as a number. Numbers have the order of the pieces; longer pieces may have the
+/// same one.
+pub type Order = u128;
+
+/// Bytes of a piece that its order holds.
+const ORDERED_BYTES: usize = 15;
+/// Follows every piece.
+const AT_END: Order = Order::MAX;
+
+fn order_of(piece: &[u8]) -> Order {
+    let mut bytes = [0; ORDERED_BYTES + 1];
+    let length = piece.len().min(ORDERED_BYTES);
+    bytes[..length].copy_from_slice(&piece[..length]);
+    bytes[ORDERED_BYTES] = piece.len().min(ORDERED_BYTES + 1) as u8;
+    Order::from_be_bytes(bytes)
 }
 
-/// A stream on the heap.
-#[derive(Clone, Copy)]
-struct Head {
-    /// The first bytes of its piece: they decide most comparisons.
-    prefix: u64,
-    stream: usize,
+/// Whether this is the order of one piece only.
+fn is_of_one(order: Order) -> bool {
+    order.to_be_bytes()[ORDERED_BYTES] <= ORDERED_BYTES as u8
+}
+
+/// The sum of sorted streams, sorted. A tree of losers (Knuth, The Art of Computer Programming, volume 3, section 5.4.1)
+/// finds the stream with the next piece.
+pub struct Sums<'a> {
+    streams: Vec<Weighted<'a>>,
+    /// The order of the current piece of each stream, or `AT_END`.
+    orders: Vec<Order>,
+    /// The stream with the first piece, and at each inner node of the tree the stream that lost there. The children of a
+    /// node are at twice its number and after that; the leaves, which are the streams, follow the nodes.
+    tree: Vec<usize>,
+    piece: Vec<u8>,
+    count: u64,
 }
 
 impl<'a> Sums<'a> {
     /// Reads the first piece of each stream.
     pub fn new(streams: Vec<Weighted<'a>>) -> Result<Self> {
-        let heap = with_capacity(streams.len())?;
+        let leaves = streams.len();
         let mut sums = Self {
+            orders: filled(AT_END, leaves)?,
+            tree: filled(0, leaves)?,
             streams,
-            heap,
             piece: Vec::new(),
             count: 0,
         };
-        for stream in 0..sums.streams.len() {
-            if sums.streams[stream].stream.advance()? {
-                let head = sums.head(stream);
-                push(&mut sums.heap, head)?;
-            }
+        for stream in 0..leaves {
+            sums.advance_stream(stream)?;
         }
-        for top in (0..sums.heap.len() / 2).rev() {
-            sums.sift_down(top);
+        let mut winners = filled(0, 2 * leaves)?;
+        for (stream, winner) in winners.iter_mut().skip(leaves).enumerate() {
+            *winner = stream;
+        }
+        for node in (1..leaves).rev() {
+            let (left, right) = (winners[2 * node], winners[2 * node + 1]);
+            let right_wins = sums.precedes(right, left);
+            let (winner, loser) = if right_wins {
+                (right, left)
+            } else {
+                (left, right)
+            };
+            (winners[node], sums.tree[node]) = (winner, loser);
+        }
+        if let (Some(first), Some(&winner)) = (sums.tree.first_mut(), winners.get(1)) {
+            *first = winner;
         }
         Ok(sums)
     }
 
-    fn head(&self, stream: usize) -> Head {
-        let piece = self.streams[stream].stream.piece();
-        let mut prefix = [0; 8];
-        let length = piece.len().min(prefix.len());
-        prefix[..length].copy_from_slice(&piece[..length]);
-        let prefix = u64::from_be_bytes(prefix);
-        Head { prefix, stream }
-    }
-
-    fn precedes(&self, a: Head, b: Head) -> bool {
-        let piece = |head: Head| self.streams[head.stream].stream.piece();
-        let order = a.prefix.cmp(&b.prefix);
-        order.then_with(|| piece(a).cmp(piece(b))) == Ordering::Less
-    }
-
-    fn sift_down(&mut self, mut hole: usize) {
-        let sifted = self.heap[hole];
-        loop {
-            let mut child = 2 * hole + 1;
-            if child >= self.heap.len() {
-                break;
-            }
-            let other = child + 1;
-            if other < self.heap.len() && self.precedes(self.heap[other], self.heap[child]) {
-                child = other;
-            }
-            if !self.precedes(self.heap[child], sifted) {
-                break;
-            }
-            self.heap[hole] = self.heap[child];
-            hole = child;
+    fn precedes(&self, a: usize, b: usize) -> bool {
+        let (first, second) = (self.orders[a], self.orders[b]);
+        if first != second || first == AT_END || is_of_one(first) {
+            return first < second;
         }
-        self.heap[hole] = sifted;
+        self.streams[a].stream.piece() < self.streams[b].stream.piece()
     }
 
-    /// Moves the stream at the top of the heap to its next piece.
-    fn advance_top(&mut self) -> Result<()> {
-        let stream = self.heap[0].stream;
-        if self.streams[stream].stream.advance()? {
-            self.heap[0] = self.head(stream);
+    fn advance_stream(&mut self, number: usize) -> Result<()> {
+        let stream = &mut self.streams[number].stream;
+        self.orders[number] = if stream.advance()? {
+            stream.order()
         } else {
-            self.heap.swap_remove(0);
+            AT_END
+        };
+        Ok(())
+    }
+
+    /// Moves the stream with the first piece to its next one, and lets it play again on its way up.
+    fn advance_winner(&mut self) -> Result<()> {
+        let mut winner = self.tree[0];
+        self.advance_stream(winner)?;
+        let mut node = (winner + self.tree.len()) / 2;
+        while node > 0 {
+            if self.precedes(self.tree[node], winner) {
+                std::mem::swap(&mut self.tree[node], &mut winner);
+            }
+            node /= 2;
         }
-        if !self.heap.is_empty() {
-            self.sift_down(0);
-        }
+        self.tree[0] = winner;
         Ok(())
     }
 }
 
 impl PieceStream for Sums<'_> {
     fn advance(&mut self) -> Result<bool> {
-        let Some(top) = self.heap.first() else {
+        let Some(&first) = self.tree.first() else {
             return Ok(false);
         };
+        let order = self.orders[first];
+        if order == AT_END {
+            return Ok(false);
+        }
         self.piece.clear();
-        append(&mut self.piece, self.streams[top.stream].stream.piece())?;
+        append(&mut self.piece, self.streams[first].stream.piece())?;
         self.count = 0;
-        while let Some(top) = self.heap.first() {
-            let Weighted { stream, weight } = &self.streams[top.stream];
-            if stream.piece() != self.piece {
-                break;
+        loop {
+            let winner = self.tree[0];
+            let Weighted { stream, weight } = &self.streams[winner];
+            let is_same =
+                self.orders[winner] == order && (is_of_one(order) || stream.piece() == self.piece);
+            if !is_same {
+                return Ok(true);
             }
             let count = checked_product(stream.count(), *weight)?;
             self.count = checked_sum(self.count, count)?;
-            self.advance_top()?;
+            self.advance_winner()?;
         }
-        Ok(true)
     }
 
     fn piece(&self) -> &[u8] {
@@ -218,11 +242,28 @@ mod tests {
         assert!(summed(&[]).unwrap().is_empty());
     }
 
+    /// Short pieces, and pieces around the length that an order holds.
+    fn a_piece() -> impl Strategy<Value = Vec<u8>> {
+        let same = prop::sample::select(vec![0, 13, 15]);
+        let rest = prop::collection::vec(0..3_u8, 1..5);
+        (0..2_u8, same, rest).prop_map(|(byte, same, rest)| [vec![byte; same], rest].concat())
+    }
+
+    #[test]
+    fn a_number_has_the_order_of_its_piece() {
+        let pieces: Vec<Vec<u8>> = (0..=20).map(|length| vec![0; length]).collect();
+        for (shorter, longer) in pieces.iter().zip(&pieces[1..]) {
+            let (shorter, longer) = (order_of(shorter), order_of(longer));
+            assert!(shorter < longer || !is_of_one(shorter) && shorter == longer);
+            assert!(longer < order_of(&[1]));
+        }
+    }
+
     proptest! {
         #[test]
         fn streams_are_added_up(
             lists in prop::collection::vec((
-                prop::collection::btree_map(prop::collection::vec(0..3_u8, 1..12), 1..100_u64, 0..30),
+                prop::collection::btree_map(a_piece(), 1..100_u64, 0..30),
                 1..4_u64,
             ), 0..12),
         ) {

@@ -2,7 +2,7 @@
 //! linear probing for short pieces and a map for long ones.
 
 use super::dropped::{Dropped, LostPairs};
-use super::streams::{PieceStream, SortedPieces, Weighted};
+use super::streams::{Order, PieceStream, SortedPieces, Weighted};
 use crate::cache::{bucket_of, has_key, key, Key};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
@@ -299,6 +299,11 @@ pub(super) fn byte_key([low, high]: Key) -> ByteKey {
     (u128::from(low) | u128::from(high) << 64).to_le_bytes()
 }
 
+/// The order of the piece of a key. Zeros fill the key, and its length is last.
+fn order_of_key(key: ByteKey) -> Order {
+    Order::from_be_bytes(key)
+}
+
 fn virtual_bucket(key: ByteKey) -> u32 {
     let whole = u128::from_le_bytes(key);
     bucket_of([whole as u64, (whole >> 64) as u64], VIRTUAL_BUCKETS)
@@ -340,8 +345,7 @@ impl Shard {
                 taken += 1;
             }
         }
-        // Zeros fill a key, and its length is last: keys have the order of their pieces.
-        self.slots[..taken].sort_unstable_by_key(|slot| u128::from_be_bytes(slot.key));
+        self.slots[..taken].sort_unstable_by_key(|slot| order_of_key(slot.key));
     }
 
     /// Undoes `sort`.
@@ -725,6 +729,10 @@ impl PieceStream for SortedSlots<'_> {
 
     fn count(&self) -> u64 {
         self.slots[self.next - 1].count
+    }
+
+    fn order(&self) -> Order {
+        order_of_key(self.slots[self.next - 1].key)
     }
 }
 

@@ -34,9 +34,9 @@
 //!
 //! The symbols of all pieces are in a temporary file. A round reads it twice: it applies the merges of the round before,
 //! counts the pairs and writes the file anew; then it cuts the pieces and adds the fragments up. If the fragments need too
-//! much memory, the threshold rises, and the fragments that are already in the table are cut again. After a round with the
-//! threshold `t`, every count is below `t`, so the next threshold is lower. The last round has the least frequency as its
-//! threshold.
+//! much memory, the threshold rises, and the fragments that are already in the table are cut again. The first blocks, which
+//! are a sample, tell so early. After a round with the threshold `t`, every count is below `t`, so the next threshold is
+//! lower. The last round has the least frequency as its threshold.
 
 use super::options::{Callbacks, MergeOptions, WarmStart};
 use super::pieces::{Pieces, MAX_SLOTS};
@@ -49,6 +49,8 @@ use crate::reserve::{append, push, reserve, with_capacity};
 use crate::threads::{lock, on_threads, thread_count};
 use crate::train::counts::{PieceCounts, PieceStream};
 use crate::train::temporary::{Spills, TemporaryFile};
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -60,6 +62,12 @@ const OWN_FRAGMENTS: usize = 2 << 20;
 const SYMBOL_BYTES: usize = 200;
 /// The largest number of counters.
 const MAX_COUNTERS: usize = 1 << 22;
+/// The fragments of this part of the blocks tell how much memory those of all blocks will need.
+const SAMPLE: f64 = 1.0 / 32.0;
+/// The memory of the fragments grows with this power of the number of pieces, approximately (Heaps' law).
+const HEAPS_EXPONENT: f64 = 0.85;
+/// The part of the memory that all fragments are to take.
+const FILLED: f64 = 0.8;
 /// The first threshold is the largest counter divided by this.
 const FIRST_RATIO: f64 = 8.0;
 
@@ -140,7 +148,8 @@ pub fn train_in_rounds(
         let threshold = fragments.threshold;
         let used = fragments.table.cost().max(1) as f64 / limits.memory as f64;
         let reached = ceiling as f64 / threshold as f64;
-        ratio = (reached * (0.7 / used).clamp(1.0, 8.0)).clamp(1.5, 1e6);
+        // Twice as much: the sample soon raises a threshold that is too low.
+        ratio = (2.0 * reached * (0.7 / used).clamp(1.0, 8.0)).clamp(1.5, 1e6);
         let options = MergeOptions {
             min_frequency: threshold,
             ..options.clone()
@@ -336,6 +345,7 @@ impl Work<'_> {
             table: PieceCounts::default(),
             threshold,
             ceiling: ceiling.max(threshold + 1),
+            read: 0.0,
         };
         let current = AtomicU64::new(threshold);
         let shared = Mutex::new(fragments);
@@ -351,7 +361,8 @@ impl Work<'_> {
                     fragments.table.add(fragment, 0..fragment.len(), count)?;
                 }
                 *own = PieceCounts::default();
-                fragments.limit(self, seed)?;
+                let read = next.load(Ordering::Relaxed) as f64 / file.blocks.len() as f64;
+                fragments.limit(self, seed, read.min(1.0))?;
                 current.store(fragments.threshold, Ordering::Relaxed);
                 Ok(())
             };
@@ -432,19 +443,24 @@ struct Fragments {
     threshold: u64,
     /// No pair has this count.
     ceiling: u64,
+    /// The part of the blocks whose pieces were cut.
+    read: f64,
 }
 
 impl Fragments {
-    /// Raises the threshold while the fragments need too much memory.
-    fn limit(&mut self, work: &Work<'_>, seed: &Seed<'_>) -> Result<()> {
+    /// Raises the threshold if the fragments need too much memory, or if those of the sample show that all will.
+    fn limit(&mut self, work: &Work<'_>, seed: &Seed<'_>, read: f64) -> Result<()> {
         let memory = work.limits.memory;
         let fits = |table: &PieceCounts, memory: usize| {
             table.cost() <= memory && table.bytes() + table.len() < MAX_SLOTS as usize
         };
-        if fits(&self.table, memory) {
+        let enough = (memory as f64 * FILLED * read.powf(HEAPS_EXPONENT)) as usize;
+        let is_sample = self.read < SAMPLE && read >= SAMPLE;
+        self.read = read;
+        if fits(&self.table, if is_sample { enough } else { memory }) {
             return Ok(());
         }
-        while !fits(&self.table, memory / 4 * 3) {
+        while !fits(&self.table, enough) {
             let highest = self.ceiling - 1;
             if self.threshold >= highest {
                 if fits(&self.table, memory) {
@@ -455,7 +471,7 @@ impl Fragments {
                      more memory, a smaller vocab_size or a larger min_frequency"
                 )));
             }
-            self.threshold = (2 * self.threshold)
+            self.threshold = (self.threshold + self.threshold / 2 + 1)
                 .min(self.threshold.midpoint(highest + 1))
                 .min(highest);
             let mut table = PieceCounts::default();
@@ -506,7 +522,8 @@ impl Batch {
 /// The symbols of all pieces, in blocks.
 struct SymbolFile {
     file: TemporaryFile,
-    /// Where each block begins, and its length.
+    /// Where each block begins, and its length. The pieces of neighbouring blocks are alike, as they are in byte order: so
+    /// the blocks are in a random order, and the first ones are like all.
     blocks: Vec<(u64, usize)>,
 }
 
@@ -558,9 +575,11 @@ impl SymbolWriter {
 
     fn finish(self) -> SymbolFile {
         let blocks = self.blocks.into_inner();
+        let (mut blocks, _) = blocks.unwrap_or_else(PoisonError::into_inner);
+        blocks.sort_unstable_by_key(|(start, _)| FxBuildHasher.hash_one(start));
         SymbolFile {
             file: self.file,
-            blocks: blocks.unwrap_or_else(PoisonError::into_inner).0,
+            blocks,
         }
     }
 }
