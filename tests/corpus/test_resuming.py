@@ -212,6 +212,24 @@ def test_no_shard_follows_one_that_failed(
     assert contents(out) == expected
 
 
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system cannot be told")
+def test_the_system_writes_a_file_while_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[tuple[int, int]] = []
+
+    def refused(descriptor: int, start: int, length: int, advice: int) -> None:
+        parts.append((start, start + length))
+        raise OSError(errno.EINVAL, "not on this file system")
+
+    monkeypatch.setattr(os, "posix_fadvise", refused)
+    with (tmp_path / "x").open("wb") as stream:
+        file = HashingFile(stream)
+        for _ in range(50):
+            file.write(bytes(1_000_000))
+    starts, ends = zip(*parts, strict=True)
+    assert [0, *ends] == [*starts, ends[-1]]
+    assert 30_000_000 < ends[-1] <= 50_000_000
+
+
 SUPPORT = str(Path(small_batches.__file__).parent)
 RUN = """
 import sys

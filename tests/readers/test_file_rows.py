@@ -318,6 +318,8 @@ def test_a_batch_has_the_size_of_a_few_megabytes(tmp_path: Path) -> None:
     batches = list(read_batches(find_inputs(path), ReadOptions()))
     sizes = [len(batch.data) for batch in batches]
     assert all(size <= BATCH_BYTES + (1 << 20) for size in sizes if size < 9 << 20)
+    assert sizes[0] < BATCH_BYTES // 4  # the consumer begins early
+    assert BATCH_BYTES * 3 // 4 < sizes[4] < BATCH_BYTES * 5 // 4
     assert sum(sizes) == 99 + 999 * 12_000 + (9 << 20) + 3
     assert batches[-1].bytes_read == path.stat().st_size
     with open_input(find_inputs(path)[0], ReadOptions()) as opened:
