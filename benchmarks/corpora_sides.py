@@ -215,7 +215,7 @@ def _count(corpus: Path, output: Path, vocabulary: Vocabulary) -> Outcome:
 
 
 def _count_on_ray(corpus: Path, output: Path, vocabulary: Vocabulary) -> Outcome:
-    """Our `count_with_ray`, with Ray running and its workers started."""
+    """Our `count_with_ray` through files, with Ray running and its workers started."""
     from bpe_tokenizer.distributed import count_with_ray
 
     import_module("ray").init(
@@ -227,12 +227,13 @@ def _count_on_ray(corpus: Path, output: Path, vocabulary: Vocabulary) -> Outcome
         # Keeps the workers of a stage while the next one starts its own.
         _system_config={"num_workers_soft_limit": 8},
     )
-    count_with_ray(str(_beginning(corpus, output)), _settings())
-    return _counted(lambda: count_with_ray(str(corpus), _settings()))
+    warm, counts = _count_files(output)
+    count_with_ray(str(_beginning(corpus, output)), _settings(), output=warm)
+    return _counted(lambda: count_with_ray(str(corpus), _settings(), output=counts))
 
 
 def _count_on_spark(corpus: Path, output: Path, vocabulary: Vocabulary) -> Outcome:
-    """Our `count_with_spark`, with a session that has run a job."""
+    """Our `count_with_spark` through files, with a session that has run a job."""
     from bpe_tokenizer.distributed import count_with_spark
 
     os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
@@ -246,12 +247,18 @@ def _count_on_spark(corpus: Path, output: Path, vocabulary: Vocabulary) -> Outco
     }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    count_with_spark(str(_beginning(corpus, output)), _settings(), session=session)
-    return _counted(lambda: count_with_spark(str(corpus), _settings(), session=session))
+    warm, counts = _count_files(output)
+    count_with_spark(str(_beginning(corpus, output)), _settings(), session=session, output=warm)
+    return _counted(lambda: count_with_spark(str(corpus), _settings(), session=session, output=counts))
 
 
 def _settings() -> CountSettings:
     return CountSettings("cl100k")
+
+
+def _count_files(output: Path) -> tuple[Path, Path]:
+    """Two directories for files of counts: of the first job, and of the one that is timed."""
+    return output.with_name(f"{output.name}-warm"), output.with_name(f"{output.name}-counts")
 
 
 def _beginning(corpus: Path, output: Path) -> Path:

@@ -13,7 +13,7 @@ from bpe_tokenizer.errors import CorpusError
 __all__ = ["HashingFile", "checksum", "digest", "is_intact"]
 
 _CHUNK = 1 << 20
-# The bytes after which the system begins to write them to the disk, so that flushing at the end takes less time.
+# The bytes after which the system begins to write them to the disk.
 _WRITE_BACK = 16 << 20
 
 

@@ -177,7 +177,7 @@ def opened_batches(
         opened: The input, at its start.
         options: As in `read_batches`.
         after: Skip the rows up to this number.
-        threads: The number of threads that split a batch.
+        threads: The number of threads that split a batch. A compressed file needs one.
         byte_range: As in `read_batches`.
 
     Raises:
@@ -233,6 +233,8 @@ def _file_rows(
     if kind.format == "parquet":
         raise from_its_end(source)
     block_bytes = BATCH_BYTES if source.is_regular else _PIPE_BATCH_BYTES
+    if kind.compression is not None:
+        threads = 1  # decompressing takes longer than splitting
     with opened.chunks() as chunks:
         if byte_range is not None:
             chunks = range_chunks(chunks, end - begin, begin > 0)
