@@ -231,9 +231,8 @@ class CompiledModel:
         """A hash (BLAKE2b) of everything that ids and texts depend on."""
         core = self.model.core
         others = self.prefix_suffix_ids, self._post_processor.pair_ids, sorted(self.role_ids.items())
-        found = hashlib.blake2b(core.table_bytes(), digest_size=32)
-        found.update(repr((core.settings, others)).encode())
-        return found.digest()
+        table = hashlib.blake2b(core.table_bytes()).digest()
+        return hashlib.blake2b(repr((table, core.settings, others)).encode(), digest_size=32).digest()
 
     @cached_property
     def vocab(self) -> dict[int, bytes]:

@@ -98,6 +98,18 @@ fn one_count_of_too_many_pairs_is_an_error() {
 }
 
 #[test]
+fn a_threshold_never_wraps() {
+    let mut pieces: Pieces = (0..20_000u32)
+        .map(|number| (format!("{number:08x}").into_bytes(), 1))
+        .collect();
+    pieces.push((b"xy".to_vec(), u64::MAX - (1 << 20)));
+    let options = options(5000, Largest);
+    // All pairs have the same counter, so no threshold cuts a piece.
+    let error = train_in_rounds_from(&pieces, None, &[], &options, (20_000, 1));
+    assert!(error.unwrap_err().to_string().contains("too small"));
+}
+
+#[test]
 fn a_count_never_wraps() {
     let options = options(300, Largest);
     let half = 1 << 63;

@@ -12,6 +12,7 @@ use crate::token_table::TokenTable;
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{Alphabet, Model as Core, Settings, Unknown, Vocabulary};
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
+use bpe_tokenizer_core::reserve::append;
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::{from_printable, to_printable};
 use bpe_tokenizer_core::{Error, Result};
@@ -370,17 +371,7 @@ impl Model {
 
     /// All tokens and merges in bytes, from which programs make a hash.
     fn table_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let mut bytes = Vec::new();
-        for (id, token) in self.core.vocabulary().iter() {
-            bytes.extend(id.to_le_bytes());
-            bytes.extend((token.len() as u64).to_le_bytes());
-            bytes.extend(token);
-        }
-        for (left, right, merged) in self.core.merges() {
-            for id in [left, right, merged] {
-                bytes.extend(id.to_le_bytes());
-            }
-        }
+        let bytes = table_bytes(&self.core).map_err(|error| to_python(py, &error))?;
         objects::bytes(py, &bytes)
     }
 
@@ -398,6 +389,22 @@ impl Model {
         let vocab = to_dict(py, this.core.vocabulary().iter())?;
         ((vocab, this.merges(py)?), Self::settings(model)?).into_bound_py_any(py)
     }
+}
+
+/// Each token with its id and length, and the three ids of each merge.
+fn table_bytes(model: &Core) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for (id, token) in model.vocabulary().iter() {
+        append(&mut bytes, &id.to_le_bytes())?;
+        append(&mut bytes, &(token.len() as u64).to_le_bytes())?;
+        append(&mut bytes, token)?;
+    }
+    for &(left, right, merged) in model.merges() {
+        for id in [left, right, merged] {
+            append(&mut bytes, &id.to_le_bytes())?;
+        }
+    }
+    Ok(bytes)
 }
 
 fn to_dict<'py, 'a>(

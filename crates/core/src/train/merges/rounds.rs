@@ -63,11 +63,12 @@ const SYMBOL_BYTES: usize = 200;
 /// The largest number of counters.
 const MAX_COUNTERS: usize = 1 << 22;
 /// The fragments of this part of the blocks tell how much memory those of all blocks will need.
-const SAMPLE: f64 = 1.0 / 32.0;
-/// The memory of the fragments grows with this power of the number of pieces, approximately (Heaps' law).
-const HEAPS_EXPONENT: f64 = 0.85;
+const SAMPLE: f64 = 1.0 / 8.0;
+/// The memory of the fragments grows with a power of the number of pieces (Heaps' law). It was 0.6 in Chinese, and 1.0 in many
+/// languages. A power that is too large costs more rounds, and one that is too small costs another cut.
+const HEAPS_EXPONENT: f64 = 0.7;
 /// The part of the memory that all fragments are to take.
-const FILLED: f64 = 0.8;
+const FILLED: f64 = 0.75;
 /// The first threshold is the largest counter divided by this.
 const FIRST_RATIO: f64 = 8.0;
 
@@ -355,20 +356,28 @@ impl Work<'_> {
         let work = || -> Result<()> {
             let (mut block, mut symbols) = (Vec::new(), Vec::new());
             let (mut own, mut bytes) = (PieceCounts::default(), Vec::new());
-            let give = |own: &mut PieceCounts| -> Result<()> {
+            // The blocks of these fragments, and the threshold that the first of them was cut at.
+            let (mut own_blocks, mut own_threshold) = (0, threshold);
+            let give = |own: &mut PieceCounts, blocks: usize, threshold: u64| -> Result<()> {
                 let mut fragments = lock(&shared);
+                if threshold < fragments.threshold {
+                    *own = self.cut_again(own, seed, fragments.threshold)?;
+                }
                 for (fragment, count) in own.iter() {
                     fragments.table.add(fragment, 0..fragment.len(), count)?;
                 }
                 *own = PieceCounts::default();
-                let read = next.load(Ordering::Relaxed) as f64 / file.blocks.len() as f64;
-                fragments.limit(self, seed, read.min(1.0))?;
+                fragments.limit(self, seed, blocks as f64 / file.blocks.len().max(1) as f64)?;
                 current.store(fragments.threshold, Ordering::Relaxed);
                 Ok(())
             };
             while file.read(&next, &mut block)? {
                 self.interrupt.poll()?;
                 let threshold = current.load(Ordering::Relaxed);
+                if own_blocks == 0 {
+                    own_threshold = threshold;
+                }
+                own_blocks += 1;
                 let mut rest = &block[..];
                 while let Some(count) = take_piece(&mut rest, &mut symbols)? {
                     self.cut(&symbols, seed, threshold, &mut bytes, |fragment| {
@@ -376,13 +385,32 @@ impl Work<'_> {
                     })?;
                 }
                 if own.memory(0) > own_memory {
-                    give(&mut own)?;
+                    give(&mut own, std::mem::take(&mut own_blocks), own_threshold)?;
                 }
             }
-            give(&mut own)
+            give(&mut own, own_blocks, own_threshold)
         };
         self.on_threads(work)?;
         Ok(shared.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Cuts fragments at a higher threshold.
+    fn cut_again(
+        &self,
+        fragments: &PieceCounts,
+        seed: &Seed<'_>,
+        threshold: u64,
+    ) -> Result<PieceCounts> {
+        let mut table = PieceCounts::default();
+        let (mut symbols, mut bytes) = (Vec::new(), Vec::new());
+        for (fragment, count) in fragments.iter() {
+            symbols.clear();
+            seed.symbols(fragment, &mut symbols, self.interrupt)?;
+            self.cut(&symbols, seed, threshold, &mut bytes, |fragment| {
+                table.add(fragment, 0..fragment.len(), count)
+            })?;
+        }
+        Ok(table)
     }
 
     /// Calls `visit` with the bytes of each fragment of more than one symbol.
@@ -443,20 +471,21 @@ struct Fragments {
     threshold: u64,
     /// No pair has this count.
     ceiling: u64,
-    /// The part of the blocks whose pieces were cut.
+    /// The part of the blocks whose fragments are in the table.
     read: f64,
 }
 
 impl Fragments {
-    /// Raises the threshold if the fragments need too much memory, or if those of the sample show that all will.
-    fn limit(&mut self, work: &Work<'_>, seed: &Seed<'_>, read: f64) -> Result<()> {
+    /// Raises the threshold if the fragments need too much memory, or if those of the sample show that all will. A further
+    /// part `more` of the blocks was cut.
+    fn limit(&mut self, work: &Work<'_>, seed: &Seed<'_>, more: f64) -> Result<()> {
         let memory = work.limits.memory;
         let fits = |table: &PieceCounts, memory: usize| {
             table.cost() <= memory && table.bytes() + table.len() < MAX_SLOTS as usize
         };
-        let enough = (memory as f64 * FILLED * read.powf(HEAPS_EXPONENT)) as usize;
-        let is_sample = self.read < SAMPLE && read >= SAMPLE;
-        self.read = read;
+        let is_sample = self.read < SAMPLE && self.read + more >= SAMPLE;
+        self.read += more;
+        let enough = (memory as f64 * FILLED * self.read.max(SAMPLE).powf(HEAPS_EXPONENT)) as usize;
         if fits(&self.table, if is_sample { enough } else { memory }) {
             return Ok(());
         }
@@ -471,20 +500,11 @@ impl Fragments {
                      more memory, a smaller vocab_size or a larger min_frequency"
                 )));
             }
-            self.threshold = (self.threshold + self.threshold / 2 + 1)
+            self.threshold = (self.threshold.saturating_add(self.threshold / 2 + 1))
                 .min(self.threshold.midpoint(highest + 1))
                 .min(highest);
-            let mut table = PieceCounts::default();
-            let (mut symbols, mut bytes) = (Vec::new(), Vec::new());
-            for (piece, count) in self.table.iter() {
-                symbols.clear();
-                seed.symbols(piece, &mut symbols, work.interrupt)?;
-                work.cut(&symbols, seed, self.threshold, &mut bytes, |fragment| {
-                    table.add(fragment, 0..fragment.len(), count)
-                })?;
-            }
+            self.table = work.cut_again(&self.table, seed, self.threshold)?;
             work.interrupt.poll()?;
-            self.table = table;
         }
         Ok(())
     }
@@ -523,7 +543,7 @@ impl Batch {
 struct SymbolFile {
     file: TemporaryFile,
     /// Where each block begins, and its length. The pieces of neighbouring blocks are alike, as they are in byte order: so
-    /// the blocks are in a random order, and the first ones are like all.
+    /// the blocks are in the order of a hash, and the first ones are like all.
     blocks: Vec<(u64, usize)>,
 }
 
