@@ -413,7 +413,7 @@ def _mode(path: Path) -> int | None:
 def start_write_back(file: BinaryIO, start: int, end: int) -> None:
     """Let the system begin to write a part of a file to the disk, so that flushing it later takes less time.
 
-    Linux does so for bytes that are not needed soon. It also forgets those of them that are on the disk already.
+    Linux does so for bytes that are not needed soon. It also forgets those that are on the disk already.
 
     Args:
         file: The file.
