@@ -63,10 +63,10 @@ const SYMBOL_BYTES: usize = 200;
 /// The largest number of counters.
 const MAX_COUNTERS: usize = 1 << 22;
 /// The fragments of this part of the blocks tell how much memory those of all blocks will need.
-const SAMPLE: f64 = 1.0 / 8.0;
+const SAMPLE: f64 = 1.0 / 32.0;
 /// The memory of the fragments grows with a power of the number of pieces (Heaps' law). It was 0.6 in Chinese, and 1.0 in many
 /// languages. A power that is too large costs more rounds, and one that is too small costs another cut.
-const HEAPS_EXPONENT: f64 = 0.7;
+const HEAPS_EXPONENT: f64 = 0.8;
 /// The part of the memory that all fragments are to take.
 const FILLED: f64 = 0.75;
 /// The first threshold is the largest counter divided by this.
