@@ -208,7 +208,7 @@ clean:  ## Remove everything that was built or installed here
 # What is installed is recorded in stamp files; each rule runs again when a file it names has changed.
 
 $(VENV)/.created:
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 10) else 0)'
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 10) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) 'maturin>=1.9,<2'
 	@touch $@
@@ -216,7 +216,7 @@ $(VENV)/.created:
 $(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created $(WASM)
 	@command -v $(CARGO) > /dev/null || { echo 'a Rust toolchain is needed: https://rustup.rs'; exit 1; }
 	@echo 'building the extension (a minute or two the first time)'
-	MAKEFLAGS= $(INSTALL) .
+	@MAKEFLAGS= $(INSTALL) .
 	@touch $@
 
 # Without the target, everything works but the page, which says what is missing. The file appears at once, so that no

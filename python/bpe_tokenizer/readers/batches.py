@@ -68,8 +68,8 @@ def read_batches(
 ) -> Generator[DocumentBatch, None, None]:
     r"""Yield the documents of a corpus, in order, in batches of about 2 MB or of one longer document.
 
-    Threads read, decompress and split several files ahead, about 8 MB in all. Closing the generator stops
-    them.
+    The first batches are smaller. Threads read, decompress and split several files ahead, about 8 MB in all.
+    Closing the generator stops them.
 
     Args:
         inputs: The files, from `find_inputs`.

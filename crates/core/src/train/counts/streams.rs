@@ -1,5 +1,6 @@
 //! Sums of sorted pieces: many streams of pieces in byte order become one.
 
+use crate::cache::KEY_BYTES;
 use crate::error::Result;
 use crate::reserve::{append, filled};
 use crate::train::{checked_product, checked_sum};
@@ -57,22 +58,21 @@ pub struct Weighted<'a> {
 /// same one.
 pub type Order = u128;
 
-/// Bytes of a piece that its order holds.
-const ORDERED_BYTES: usize = 15;
 /// Follows every piece.
 const AT_END: Order = Order::MAX;
 
-fn order_of(piece: &[u8]) -> Order {
-    let mut bytes = [0; ORDERED_BYTES + 1];
-    let length = piece.len().min(ORDERED_BYTES);
+/// The order of a piece.
+pub(super) fn order_of(piece: &[u8]) -> Order {
+    let mut bytes = [0; KEY_BYTES + 1];
+    let length = piece.len().min(KEY_BYTES);
     bytes[..length].copy_from_slice(&piece[..length]);
-    bytes[ORDERED_BYTES] = piece.len().min(ORDERED_BYTES + 1) as u8;
+    bytes[KEY_BYTES] = piece.len().min(KEY_BYTES + 1) as u8;
     Order::from_be_bytes(bytes)
 }
 
 /// Whether this is the order of one piece only.
 fn is_of_one(order: Order) -> bool {
-    order.to_be_bytes()[ORDERED_BYTES] <= ORDERED_BYTES as u8
+    order.to_be_bytes()[KEY_BYTES] <= KEY_BYTES as u8
 }
 
 /// The sum of sorted streams, sorted. A tree of losers (Knuth, The Art of Computer Programming, volume 3, section 5.4.1)

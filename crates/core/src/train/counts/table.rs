@@ -738,7 +738,7 @@ impl PieceStream for SortedSlots<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::streams::Sums;
+    use super::super::streams::{order_of, Sums};
     use super::*;
     use crate::error::Error;
     use proptest::prelude::*;
@@ -761,6 +761,14 @@ mod tests {
                 .unwrap();
         }
         counts
+    }
+
+    #[test]
+    fn a_sorted_slot_has_the_order_of_its_piece() {
+        for piece in [&b""[..], b"a", b"a\0", b"\xff", b"fifteen bytes!!"] {
+            let key = byte_key(key(piece, 0, piece.len()));
+            assert_eq!(order_of_key(key), order_of(piece));
+        }
     }
 
     #[test]

@@ -150,7 +150,7 @@ pub fn train_in_rounds(
         let used = fragments.table.cost().max(1) as f64 / limits.memory as f64;
         let reached = ceiling as f64 / threshold as f64;
         // Twice as much: the sample soon raises a threshold that is too low.
-        ratio = (2.0 * reached * (0.7 / used).clamp(1.0, 8.0)).clamp(1.5, 1e6);
+        ratio = (2.0 * reached * (FILLED / used).clamp(1.0, 8.0)).clamp(1.5, 1e6);
         let options = MergeOptions {
             min_frequency: threshold,
             ..options.clone()
@@ -500,9 +500,9 @@ impl Fragments {
                      more memory, a smaller vocab_size or a larger min_frequency"
                 )));
             }
-            self.threshold = (self.threshold.saturating_add(self.threshold / 2 + 1))
-                .min(self.threshold.midpoint(highest + 1))
-                .min(highest);
+            // Between the threshold and the ceiling, so at most the highest.
+            let middle = self.threshold.midpoint(self.ceiling);
+            self.threshold = middle.min(self.threshold.saturating_add(self.threshold / 2 + 1));
             self.table = work.cut_again(&self.table, seed, self.threshold)?;
             work.interrupt.poll()?;
         }
