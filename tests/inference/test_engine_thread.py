@@ -6,13 +6,16 @@ import gc
 import itertools
 import subprocess
 import sys
+import threading
 import time
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from bpe_tokenizer.inference import (
     Cancellation,
+    engine_thread,
 )
 from bpe_tokenizer.inference.engine_thread import EngineThread
 
@@ -50,6 +53,54 @@ def test_an_engine_that_fails_in_its_thread() -> None:
     with pytest.raises(ZeroDivisionError):
         thread.call(lambda: 1 // 0)
     assert thread.call(lambda: 7) == 7
+    thread.close()
+
+
+@pytest.mark.parametrize("is_queued", [False, True])
+def test_an_interrupt_while_an_engine_is_started_ends_it(is_queued: bool) -> None:
+    class Interrupted(SimpleQueue[Any]):
+        """Its first call is interrupted."""
+
+        left = 1
+
+        def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+            self.left -= 1
+            if self.left or is_queued:
+                super().put(item)
+            if not self.left:
+                raise KeyboardInterrupt
+
+    def engine(callback: Any) -> None:
+        for new_id in itertools.count():
+            if not callback(new_id):
+                break
+
+    thread = EngineThread()
+    thread._jobs.put(None)
+    thread._jobs = jobs = Interrupted()
+    worker = threading.Thread(target=engine_thread._work, args=(jobs,), daemon=True)
+    worker.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(thread.iterate(engine, Cancellation()))
+    jobs.put(None)
+    worker.join(5)
+    assert not worker.is_alive()
+
+
+def test_an_engine_ends_if_a_second_interrupt_keeps_it_from_being_notified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(handover: Any) -> None:
+        handover._is_stopped = True
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine_thread._Handover, "stop", interrupted)
+    thread = EngineThread()
+    ids = thread.iterate(lambda callback: all(map(callback, itertools.count())), Cancellation())
+    assert next(ids) == 0
+    time.sleep(0.05)
+    with pytest.raises(KeyboardInterrupt):
+        ids.close()  # type: ignore[attr-defined]
     thread.close()
 
 

@@ -20,6 +20,8 @@ __all__ = ["EngineThread"]
 Callback = Callable[[int], bool]
 # Seconds to wait for an engine's step at the exit of the program.
 _EXIT_TIMEOUT = 10.0
+# Seconds after which an engine that waits for its consumer looks again whether it is stopped.
+_STOP_CHECK = 0.2
 _T = TypeVar("_T")
 
 _handovers: weakref.WeakSet[_Handover] = weakref.WeakSet()
@@ -96,11 +98,20 @@ class EngineThread:
             Exception: `run` raised it.
         """
         handover = _Handover(cancellation)
-        self._jobs.put(lambda: handover.work(run))
+
+        def job() -> None:
+            handover.work(run)
+
+        is_queued = False
         try:
+            self._jobs.put(job)
+            is_queued = True
             yield from handover.take_all()
         finally:
             handover.stop()
+            if not is_queued:
+                # An interrupt came before or after the job was queued. A stopped job only tells its end.
+                self._jobs.put(job)
             handover.wait()
 
     def close(self) -> None:
@@ -154,8 +165,8 @@ class _Handover:
 
     def stop(self) -> None:
         """Ask the engine to end at its next id."""
+        self._is_stopped = True
         with self._changed:
-            self._is_stopped = True
             self._changed.notify_all()
 
     def wait(self, timeout: float | None = None) -> None:
@@ -171,7 +182,9 @@ class _Handover:
     def _put(self, new_id: int) -> bool:
         """Put an id after the previous one was taken. Returns whether the engine continues."""
         with self._changed:
-            self._changed.wait_for(lambda: self._id is None or self._is_stopped)
+            # A second interrupt may keep `stop` from notifying.
+            while not self._changed.wait_for(lambda: self._id is None or self._is_stopped, _STOP_CHECK):
+                pass
             if not self._is_stopped:
                 self._id = new_id
                 self._changed.notify_all()
