@@ -179,6 +179,15 @@ impl Cache {
         }
     }
 
+    /// Prefetches the bucket to which the insertion of a piece may move another one, given the first bucket of the piece.
+    #[inline]
+    pub fn prefetch_kicked(&self, bucket: u32) {
+        if let Some(first) = self.buckets.get(bucket as usize) {
+            let kicked_to = alternate_bucket(bucket, first.keys[1]);
+            prefetch(&self.buckets, kicked_to as usize);
+        }
+    }
+
     /// The ids of a piece, given its first bucket.
     #[inline(always)]
     pub fn find(&self, bucket: u32, key: Key, piece: &[u8]) -> Option<&Packed> {

@@ -171,8 +171,11 @@ impl<'a> CachedEncoder<'a> {
         if misses.pieces().is_empty() {
             return Ok(());
         }
-        for hash in misses.pieces().iter().filter_map(|miss| miss.token) {
-            self.merger.prefetch_token(hash);
+        for miss in misses.pieces() {
+            self.cache.prefetch_kicked(miss.bucket);
+            if let Some(hash) = miss.token {
+                self.merger.prefetch_token(hash);
+            }
         }
         misses.resolve(ids, |miss, found| self.encode_short_miss(text, miss, found))
     }
