@@ -8,11 +8,14 @@ use super::keys::{bucket_of, has_key, hash, hash_of_ends, Key, KEY_BYTES, MAX_PI
 use super::packed::{Packed, MAX_IDS};
 use crate::memory::{prefetch, HugeArray};
 use crate::reserve::reserve;
+use std::cell::Cell;
 
 /// The buckets of a new table: 128 KiB.
 const MIN_BUCKETS: usize = 1 << 11;
 /// Both buckets of a key are in one group of this many.
 const BUCKETS_PER_GROUP: usize = 16;
+/// The hashes of pieces in second buckets that are remembered.
+const NOTED: usize = 1 << 10;
 /// The slots that an insertion moves at most.
 const MAX_KICKS: usize = 8;
 /// Bytes of an id in the spill area.
@@ -99,6 +102,10 @@ pub struct Cache {
     used_chars: usize,
     /// Characters that were not cached, until they have a table.
     passed_chars: usize,
+    /// The last piece that was found in its second bucket. A zero key if there is none.
+    in_second: Cell<Key>,
+    /// The hashes of such pieces, each at a place that it gives.
+    noted: [u32; NOTED],
     /// Lookups that found their piece.
     pub hits: u64,
     /// Pieces that were merged.
@@ -147,6 +154,8 @@ impl Cache {
             used_slots: 0,
             used_chars: 0,
             passed_chars: 0,
+            in_second: Cell::default(),
+            noted: [0; NOTED],
             hits: 0,
             misses: 0,
         }
@@ -192,7 +201,11 @@ impl Cache {
     #[inline(always)]
     pub fn find(&self, bucket: u32, key: Key, piece: &[u8]) -> Option<&Packed> {
         self.find_in(bucket, key)
-            .or_else(|| self.find_in(alternate_bucket(bucket, key), key))
+            .or_else(|| {
+                let found = self.find_in(alternate_bucket(bucket, key), key)?;
+                self.note_second(key);
+                Some(found)
+            })
             .filter(|packed| self.is_of(packed, piece))
     }
 
@@ -310,8 +323,12 @@ impl Cache {
     /// Inserts a slot into one of its buckets. If both are full, kicks the second slot of the first bucket
     /// to that slot's other bucket, and so on; after [`MAX_KICKS`], the last one is evicted. First slots
     /// stay: pieces that occur early occur often.
-    fn insert_slot(&mut self, mut slot: Slot) {
-        let mut bucket = bucket_of(slot.key, self.buckets.len());
+    fn insert_slot(&mut self, slot: Slot) {
+        self.insert_slot_in(bucket_of(slot.key, self.buckets.len()), slot);
+    }
+
+    /// As `insert_slot`, given the bucket that is tried first.
+    fn insert_slot_in(&mut self, mut bucket: u32, mut slot: Slot) {
         // In a nearly full table (31/32 of the slots), kicks rarely find a free slot.
         let kicks = if self.used_slots < self.buckets.len() / 16 * 31 {
             MAX_KICKS
@@ -332,6 +349,39 @@ impl Cache {
             };
             slot = kicked;
             bucket = alternate_bucket(bucket, slot.key);
+        }
+    }
+
+    /// Notes a piece that is in its second bucket, in place of the one before.
+    #[inline(always)]
+    pub fn note_second(&self, key: Key) {
+        self.in_second.set(key);
+    }
+
+    /// Moves the noted piece to its first bucket, where it is found faster, if it was noted before: then it is frequent.
+    /// Frequent pieces of a text that came when the table was nearly full would stay in their second buckets.
+    pub fn promote_noted(&mut self) {
+        let key = self.in_second.take();
+        if key == [0; 2] {
+            return;
+        }
+        let hash = hash(key);
+        let before = std::mem::replace(&mut self.noted[hash as usize % NOTED], hash);
+        if before != hash {
+            return;
+        }
+        let bucket = bucket_of(key, self.buckets.len());
+        let second = &mut self.buckets[alternate_bucket(bucket, key) as usize];
+        let found = second.slot(&key);
+        let Some(slot) = found.and_then(|place| second.replace(place, Slot::default())) else {
+            return;
+        };
+        // The first slot moves to the second one, which is kicked to its other bucket.
+        let first = &mut self.buckets[bucket as usize];
+        let kicked = first.replace(0, slot).map(|moved| first.replace(1, moved));
+        if let Some(Some(kicked)) = kicked {
+            self.used_slots -= 1;
+            self.insert_slot_in(alternate_bucket(bucket, kicked.key), kicked);
         }
     }
 
@@ -496,6 +546,48 @@ mod tests {
         }
         assert_eq!(found, cache.size());
         assert!(found > 30_000, "{found}");
+    }
+
+    #[test]
+    fn frequent_pieces_move_to_their_first_buckets() {
+        let mut cache = Cache::new(1 << 20);
+        let pieces: Vec<String> = (0..30_000).map(|number| format!("<{number:x}>")).collect();
+        for (number, piece) in (0..).zip(&pieces) {
+            cache.insert(key(piece), piece.as_bytes(), &[number, number + 1]);
+            cache.grow();
+        }
+        let used = |cache: &Cache| {
+            let keys = cache.buckets.iter().flat_map(|bucket| bucket.keys);
+            keys.filter(|key| *key != [0; 2]).count()
+        };
+        let is_first = |cache: &Cache, key| {
+            let bucket = bucket_of(key, cache.bucket_count());
+            cache.find_in(bucket, key).is_some()
+        };
+        let mut moved = 0;
+        for piece in &pieces {
+            let key = key(piece);
+            if is_first(&cache, key) || !cache.has(key, piece.as_bytes()) {
+                continue;
+            }
+            cache.promote_noted(); // `has` has noted it
+            assert!(!is_first(&cache, key), "it is not known to be frequent");
+            cache.note_second(key);
+            cache.promote_noted();
+            assert!(is_first(&cache, key));
+            moved += 1;
+        }
+        assert!(moved > 1000, "{moved}");
+        assert_eq!(cache.size(), used(&cache));
+        let mut found = 0;
+        for (number, piece) in (0..).zip(&pieces) {
+            let mut ids = Vec::new();
+            if cache.get(key(piece), piece.as_bytes(), &mut ids) {
+                assert_eq!(ids, [number, number + 1]);
+                found += 1;
+            }
+        }
+        assert_eq!(found, cache.size(), "no piece is there twice");
     }
 
     #[test]

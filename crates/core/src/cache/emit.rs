@@ -129,6 +129,7 @@ fn emit_with<'t>(
                 piece += 1;
                 continue;
             };
+            cache.note_second(*key);
             if packed.spilled().is_some() {
                 break;
             }

@@ -95,6 +95,7 @@ impl<'a> CachedEncoder<'a> {
             let (next, buckets) = (take_batch(&mut bounds), self.cache.bucket_count());
             self.pack(text, from, next, next_keys);
             work(self, batch, keys)?;
+            self.cache.promote_noted();
             if self.cache.bucket_count() != buckets {
                 self.pack(text, from, next, next_keys);
             }
