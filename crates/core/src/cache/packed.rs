@@ -84,7 +84,11 @@ impl Packed {
     }
 
     /// Appends the ids, which are not spilled.
+    #[inline]
     pub fn append_to(&self, ids: &mut Vec<u32>) {
+        if self.count() == 1 {
+            return ids.push(self.unpack()[0]); // most pieces; to copy a slice takes a call
+        }
         ids.extend_from_slice(&self.unpack()[..self.count()]);
     }
 
