@@ -4,6 +4,7 @@ use super::cache::{Cache, CACHE_BYTES};
 use super::keys::KeyBatch;
 use super::misses::Misses;
 use crate::pretokenize::Block;
+use std::mem::take;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
@@ -104,10 +105,11 @@ impl WorkspacePool {
         let entries = workspace.cache.size() as u64;
         let result = work(workspace);
         let (cache, place) = (&mut workspace.cache, &self.workspaces[index]);
-        add(&place.hits, std::mem::take(&mut cache.hits));
-        add(&place.misses, std::mem::take(&mut cache.misses));
+        let (hits, misses) = (take(&mut cache.hits), take(&mut cache.misses));
         if workspace.generation == self.generation.load(Ordering::Relaxed) {
-            let added = (workspace.cache.size() as u64).wrapping_sub(entries);
+            add(&place.hits, hits);
+            add(&place.misses, misses);
+            let added = (cache.size() as u64).wrapping_sub(entries);
             if added != 0 {
                 self.entries.fetch_add(added, Ordering::Relaxed);
             }
