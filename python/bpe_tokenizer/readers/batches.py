@@ -66,7 +66,7 @@ def read_batches(
     threads: int | None = None,
     byte_ranges: Sequence[ByteRange | None] | None = None,
 ) -> Generator[DocumentBatch, None, None]:
-    r"""Yield the documents of a corpus, in order, in batches of about 2 MB or of one longer document.
+    r"""Yield the documents of a corpus, in order, in batches of about 4 MB or of one longer document.
 
     The first batches are smaller. Threads read, decompress and split several files ahead, about 8 MB in all.
     Closing the generator stops them.

@@ -17,7 +17,7 @@ from bpe_tokenizer.readers.options import ReadOptions
 __all__ = ["BATCH_BYTES", "FileRows", "decoding_problem", "json_rows", "range_chunks", "text_rows"]
 
 # Content of a batch, unless one row is longer.
-BATCH_BYTES = 2 << 20
+BATCH_BYTES = 4 << 20
 
 RowKind: TypeAlias = Literal["line", "json", "separated"]
 
