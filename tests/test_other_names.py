@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +31,13 @@ def test_a_name_of_another_library(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"^BPETokenizer has no attribute '{name}'; use ") as raised:
         getattr(tokenizer, name)
     assert len(str(raised.value)) <= 300
+    assert raised.value.name == name
     assert not hasattr(tokenizer, name)
+    with pytest.raises(AttributeError, match=rf"^BPETokenizer has no attribute '{name}'; use "):
+        getattr(BPETokenizer, name)
+    assert name not in dir(tokenizer)
     # Each name in the advice is one of ours.
-    known = [*dir(BPETokenizer), "StreamDecoder", "text", "texts", "token", "tokens", "ids", "model"]
+    known = [*dir(tokenizer), "StreamDecoder", "text", "texts", "token", "tokens", "ids", "model"]
     first = re.match(r"(?:BPETokenizer\.|BPETokenizer\([^)]*\)\.|bpe_tokenizer\.)?(\w+)", NAMES[name])
     assert first is not None
     assert first[1] in known
@@ -39,14 +45,39 @@ def test_a_name_of_another_library(name: str) -> None:
 
 def test_other_unknown_names() -> None:
     tokenizer = tiny("a|b")
-    with pytest.raises(AttributeError, match=r"no attribute 'encod'; did you mean 'encode'\?$"):
-        _ = tokenizer.encod  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"no attribute 'zzzzz'$"):
         _ = tokenizer.zzzzz  # type: ignore[attr-defined]
     assert getattr(tokenizer, "nothing", None) is None
     assert (
         copy.copy(tokenizer) == pickle.loads(pickle.dumps(tokenizer)) == copy.deepcopy(tokenizer) == tokenizer
     )
+
+
+def test_python_suggests_the_name_that_was_meant() -> None:
+    script = "import bpe_tokenizer; bpe_tokenizer.BPETokenizer().encod('a')"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ran.stderr.rstrip().endswith("has no attribute 'encod'. Did you mean: 'encode'?")
+
+
+def test_a_subclass_may_have_the_name_of_another_library() -> None:
+    class Own(BPETokenizer):
+        padding_side = "right"
+
+        def encode_ordinary(self, text: str) -> list[int]:
+            return self.encode(text)
+
+    own = Own().train("low low", 257, verbose=False)
+    own.padding_side = "left"
+    assert own.encode_ordinary("a") == [97]
+    assert {"padding_side", "encode_ordinary"} <= {*dir(own)}
+    with pytest.raises(AttributeError, match=r"^Own has no attribute 'encode_as_ids'; use encode\(text\)$"):
+        own.encode_as_ids("a")  # type: ignore[attr-defined]
+
+
+def test_no_method_is_found_through_getattr() -> None:
+    """It would add a tenth to the time of a short call."""
+    assert not hasattr(BPETokenizer, "__getattr__")
+    assert BPETokenizer.__getattribute__ is object.__getattribute__
 
 
 @pytest.mark.parametrize("name", ["padding_side", "chat_template", "model_max_length"])
@@ -57,6 +88,7 @@ def test_a_setting_of_another_library_cannot_be_set(name: str) -> None:
     for own in ("note", "name", "_special_tokens"):
         setattr(tokenizer, own, "a program's own attribute")
         assert getattr(copy.copy(tokenizer), own) == getattr(tokenizer, own)
+        assert own in dir(tokenizer)
 
 
 @pytest.mark.parametrize("name", other_names._OF_ROOTS)

@@ -41,6 +41,7 @@ from bpe_tokenizer.decoding import (
 from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.other_names import OtherNames
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import (
     AllowedSpecial,
@@ -143,7 +144,7 @@ class RoleToken(Generic[_Value]):
 
 
 @calls_directly
-class BPETokenizer(_core.TokenizerBase):
+class BPETokenizer(_core.TokenizerBase, OtherNames):
     """A byte-level BPE tokenizer: train it or load it, then encode and decode.
 
     Threads may share a tokenizer: training and adding special tokens replace its whole state in one step.
@@ -220,23 +221,6 @@ class BPETokenizer(_core.TokenizerBase):
         self._state: CompiledModel | UntrainedModel = UntrainedModel(
             resolve_split_pattern(split_pattern), normalization
         )
-
-    if not TYPE_CHECKING:  # a type checker reports every unknown name
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise the error of an unknown attribute; for a name of other libraries, with ours."""
-            from bpe_tokenizer.other_names import missing_attribute
-
-            raise AttributeError(missing_attribute(self, name), name=name, obj=self)
-
-        def __setattr__(self, name: str, value: object) -> None:
-            """Set an attribute; refuse a setting of other libraries, which would have no effect here."""
-            if name != "_state":
-                from bpe_tokenizer.other_names import is_other_name, missing_attribute
-
-                if is_other_name(name):
-                    raise AttributeError(missing_attribute(self, name), name=name, obj=self)
-            object.__setattr__(self, name, value)
 
     def _compiled(self) -> CompiledModel:
         state = self._state
