@@ -152,6 +152,23 @@ impl Vocabulary {
         self.ids.iter().copied().zip(entries)
     }
 
+    /// The bytes of every token that is not ASCII.
+    pub fn not_ascii(&self) -> impl Iterator<Item = &[u8]> {
+        let entries = (0..self.len()).filter(|&entry| !self.is_ascii(entry));
+        entries.map(|entry| self.entry(entry))
+    }
+
+    /// `<[u8]>::is_ascii` of a token, without branches that depend on the length of most tokens: no processor predicts them.
+    fn is_ascii(&self, entry: usize) -> bool {
+        let (start, token) = (self.starts[entry] as usize, self.entry(entry));
+        let Some(Ok(first)) = self.bytes.get(start..start + 8).map(TryInto::try_into) else {
+            return token.is_ascii();
+        };
+        let unused = u64::BITS - 8 * token.len().min(8) as u32;
+        let high_bits = 0x8080_8080_8080_8080_u64.checked_shr(unused).unwrap_or(0);
+        u64::from_le_bytes(first) & high_bits == 0 && (token.len() <= 8 || token.is_ascii())
+    }
+
     /// The number of tokens.
     pub fn len(&self) -> usize {
         self.ids.len()
@@ -661,6 +678,25 @@ mod tests {
 
     fn message(result: Result<Model>) -> String {
         result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_tokens_that_are_not_ascii() {
+        // The bytes that are not ASCII are at all places of tokens of all lengths.
+        let long = (1..20).flat_map(|length| {
+            (0..=length).map(move |at| {
+                let mut token = vec![b'a'; length];
+                if let Some(byte) = token.get_mut(at) {
+                    *byte = 0x80 + length as u8;
+                }
+                token
+            })
+        });
+        let tokens: Vec<_> = (0..).zip(long).collect();
+        let expected = tokens.iter().map(|(_, token)| &token[..]);
+        let expected: Vec<_> = expected.filter(|token| !token.is_ascii()).collect();
+        let vocabulary = Vocabulary::new(tokens.clone()).unwrap();
+        assert!(vocabulary.not_ascii().eq(expected));
     }
 
     #[test]

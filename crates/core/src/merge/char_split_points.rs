@@ -8,6 +8,7 @@
 
 use crate::model::{Alphabet, Model};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// The limits of the filter's size in words. Between them, it has about one word for each joined pair.
 const FILTER_WORDS: [usize; 2] = [1 << 10, 1 << 16];
@@ -32,8 +33,10 @@ pub struct CharSplitPoints {
     /// For joined pairs with a partial side: the row is the first bytes of the right side, the bit is the last
     /// byte of the left side.
     partial: Box<[u64; ROWS]>,
-    /// The tokens that a piece may be and merging may not make; None without such.
+    /// The tokens that are not ASCII, which a piece may be and merging may not make. None if merging makes all tokens.
     unmerged: Option<Box<Lengths>>,
+    /// Fewer such tokens, once they are known.
+    still_unmerged: OnceLock<Option<Box<Lengths>>>,
 }
 
 /// For each first byte of a token, the lengths of the tokens as bits. All lengths from [`MANY`] on have the same bit.
@@ -49,9 +52,9 @@ struct Character {
 }
 
 impl CharSplitPoints {
-    /// None if merging does not begin with a token for each byte. `unmerged` are the tokens that a piece may be and merging
-    /// may not make.
-    pub fn new(model: &Model, unmerged: &[u32]) -> Option<Self> {
+    /// None if merging does not begin with a token for each byte. `may_be_unmerged` says whether a piece may be a token that
+    /// merging does not make.
+    pub fn new(model: &Model, may_be_unmerged: bool) -> Option<Self> {
         let vocabulary = model.vocabulary();
         if model.settings().alphabet != Alphabet::Bytes || vocabulary.missing_byte().is_some() {
             return None;
@@ -59,15 +62,9 @@ impl CharSplitPoints {
         let mut points = Self {
             filter: vec![0; FILTER_WORDS[1]].into_boxed_slice(),
             partial: Box::new([0; ROWS]),
-            unmerged: (!unmerged.is_empty()).then(|| Box::new([0; 256])),
+            unmerged: may_be_unmerged.then(|| lengths(vocabulary.not_ascii())),
+            still_unmerged: OnceLock::new(),
         };
-        if let Some(lengths) = &mut points.unmerged {
-            for token in unmerged.iter().filter_map(|&id| vocabulary.token(id)) {
-                if let [first, ..] = token {
-                    lengths[usize::from(*first)] |= 1 << token.len().min(MANY);
-                }
-            }
-        }
         let mut joined = 0;
         for &(left, _, product) in model.merges() {
             // The product's bytes are those of both parts. Products mostly ascend, so they are near in memory.
@@ -121,12 +118,26 @@ impl CharSplitPoints {
 
     /// Whether a part has the same ids as a piece of the same bytes.
     pub fn parts_are_pieces(&self) -> bool {
-        self.unmerged.is_none()
+        self.unmerged().is_none()
     }
 
-    /// Whether a piece may be one of the tokens that merging may not make.
+    fn unmerged(&self) -> &Option<Box<Lengths>> {
+        self.still_unmerged.get().unwrap_or(&self.unmerged)
+    }
+
+    /// Takes note that only some of the tokens may not be made by merging.
+    pub fn keep_unmerged(&self, model: &Model, unmerged: &[u32]) {
+        let tokens = unmerged
+            .iter()
+            .filter_map(|&id| model.vocabulary().token(id));
+        let tokens = tokens.filter(|token| !token.is_ascii());
+        let known = (!unmerged.is_empty()).then(|| lengths(tokens));
+        let _ = self.still_unmerged.set(known);
+    }
+
+    /// Whether a piece that is not ASCII may be one of the tokens that merging may not make.
     pub fn may_be_unmerged(&self, piece: &[u8]) -> bool {
-        match (&self.unmerged, piece) {
+        match (self.unmerged(), piece) {
             (Some(lengths), [first, ..]) => {
                 lengths[usize::from(*first)] >> piece.len().min(MANY) & 1 != 0
             }
@@ -295,6 +306,17 @@ impl CharSplitPoints {
     }
 }
 
+/// The lengths of tokens that are not ASCII.
+fn lengths<'a>(tokens: impl Iterator<Item = &'a [u8]>) -> Box<Lengths> {
+    let mut lengths = Box::new([0; 256]);
+    for token in tokens {
+        if let [first, ..] = token {
+            lengths[usize::from(*first)] |= 1 << token.len().min(MANY);
+        }
+    }
+    lengths
+}
+
 /// The number, less than 2¹⁶, of the three-byte character that `bytes` begins with.
 #[inline(always)]
 fn char_number(bytes: u64) -> usize {
@@ -419,7 +441,7 @@ mod tests {
 
     /// The split points of a model in which every part has the ids of a piece.
     fn split_points(model: &Model) -> CharSplitPoints {
-        CharSplitPoints::new(model, &[]).unwrap()
+        CharSplitPoints::new(model, false).unwrap()
     }
 
     fn parts<'a>(points: &CharSplitPoints, piece: &'a [u8]) -> Vec<&'a [u8]> {
@@ -540,13 +562,33 @@ mod tests {
 
     #[test]
     fn a_piece_that_ends_in_a_character_has_no_lone_one() {
-        let points = CharSplitPoints::new(&model(&[]), &[0]).unwrap();
-        assert!(!points.parts_are_pieces());
-        assert!(points.may_be_unmerged(b"\0") && !points.may_be_unmerged(b"\0\0"));
-        assert!(split_points(&model(&[])).parts_are_pieces());
+        let points = split_points(&model(&[]));
         let text = "龙虎".as_bytes();
         assert_eq!(points.first_part(text, 0..3), (3, Some(0x9f99)));
         assert_eq!(points.first_part(text, 0..2), (2, None));
+    }
+
+    #[test]
+    fn fewer_tokens_may_remain_unmerged() {
+        let model = model(&["é".as_bytes(), b"ab", " é".as_bytes()]);
+        let (ab, space_e) = (257, 258);
+        let points = CharSplitPoints::new(&model, true).unwrap();
+        let may_be = |piece: &str| points.may_be_unmerged(piece.as_bytes());
+        let may_be_any = |points: &CharSplitPoints| points.may_be_unmerged("é".as_bytes());
+        assert!(may_be("é") && may_be(" é") && !may_be(" éé") && !may_be("ш"));
+        assert!(!points.parts_are_pieces());
+        points.keep_unmerged(&model, &[ab, space_e]);
+        assert!(!may_be("é") && may_be(" é"));
+        assert!(!points.parts_are_pieces());
+
+        // A part that is ASCII may have other ids than a piece.
+        let points = CharSplitPoints::new(&model, true).unwrap();
+        points.keep_unmerged(&model, &[ab]);
+        assert!(!may_be_any(&points) && !points.parts_are_pieces());
+        let points = CharSplitPoints::new(&model, true).unwrap();
+        points.keep_unmerged(&model, &[]);
+        assert!(!may_be_any(&points) && points.parts_are_pieces());
+        assert!(split_points(&model).parts_are_pieces());
     }
 
     #[test]

@@ -11,8 +11,8 @@ use crate::reserve::{reserve, with_capacity};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Computing the split points costs about as much as merging this many bytes of non-ASCII pieces.
-const SPLIT_POINTS_COST: usize = 1 << 15;
+/// Computing the split points takes as long as merging one byte of non-ASCII pieces for each merge, and at least so many.
+const MIN_SPLIT_POINTS_COST: usize = 1 << 13;
 
 /// Turns pieces into ids with the merges of one model. Threads may share it.
 pub struct Merger {
@@ -21,8 +21,10 @@ pub struct Merger {
     pub(super) table: Arc<PairTable>,
     /// Computed when it pays. The inner `None` is a model without split points.
     split_points: OnceLock<Option<CharSplitPoints>>,
-    /// The bytes of the non-ASCII pieces so far.
+    /// The bytes of the non-ASCII pieces before the split points were computed.
     non_ascii_bytes: AtomicUsize,
+    /// How many pieces were looked up among the tokens that merging may not make.
+    searches: AtomicUsize,
 }
 
 impl Merger {
@@ -33,6 +35,7 @@ impl Merger {
             table: model.pair_table(),
             split_points: OnceLock::new(),
             non_ascii_bytes: AtomicUsize::new(0),
+            searches: AtomicUsize::new(0),
             model: model.clone(),
         }
     }
@@ -46,21 +49,20 @@ impl Merger {
         if let Some(known) = self.split_points.get() {
             return known.as_ref();
         }
-        let bytes = &self.non_ascii_bytes;
-        let pays = bytes.fetch_add(piece.len(), Ordering::Relaxed) >= SPLIT_POINTS_COST;
+        let cost = self.model.merges().len().max(MIN_SPLIT_POINTS_COST);
+        let before = self
+            .non_ascii_bytes
+            .fetch_add(piece.len(), Ordering::Relaxed);
+        // One thread computes them, and no other waits for it: after a fork, the child does not have that thread.
+        let pays = before < cost && before + piece.len() >= cost;
         pays.then(|| self.compute_split_points())?.as_ref()
     }
 
     /// Computes the split points, unless they are known.
     pub fn compute_split_points(&self) -> &Option<CharSplitPoints> {
         self.split_points.get_or_init(|| {
-            let mut unmerged = Vec::new();
-            if self.model.settings().ignore_merges && !self.model.merges_make_all() {
-                let all = || self.model.vocabulary().iter().map(|(id, _)| id).collect();
-                unmerged = self.unreachable_tokens().unwrap_or_else(all);
-                unmerged.retain(|&id| !self.model.is_special(id));
-            }
-            CharSplitPoints::new(&self.model, &unmerged)
+            let ignores_merges = self.model.settings().ignore_merges;
+            CharSplitPoints::new(&self.model, ignores_merges && !self.model.merges_make_all())
         })
     }
 
@@ -94,11 +96,28 @@ impl Merger {
         false
     }
 
-    /// Whether a piece may be a token that merging does not make.
+    /// Whether a piece that is not ASCII may be a token that merging does not make.
     fn may_be_unmerged(&self, piece: &[u8]) -> bool {
-        let split_points = self.split_points.get().and_then(Option::as_ref);
-        !self.model.merges_make_all()
-            && split_points.is_none_or(|points| points.may_be_unmerged(piece))
+        if self.model.merges_make_all() {
+            return false;
+        }
+        let Some(points) = self.split_points.get().and_then(Option::as_ref) else {
+            return true;
+        };
+        if !points.may_be_unmerged(piece) {
+            return false;
+        }
+        // To find out which tokens merging makes takes as long as to look a piece up for each of them.
+        let searches = self.searches.fetch_add(1, Ordering::Relaxed);
+        if searches == self.model.merges().len() {
+            if let Some(mut unmerged) = self.unreachable_tokens() {
+                // No piece is taken for a special token.
+                unmerged.retain(|&id| !self.model.is_special(id));
+                points.keep_unmerged(&self.model, &unmerged);
+            }
+            return points.may_be_unmerged(piece);
+        }
+        true
     }
 
     /// The token that a whole piece is, if the model asks for it (`ignore_merges`).
@@ -262,27 +281,48 @@ mod tests {
                 assert_eq!(encoded(&merger, b"<s>").0, [60, 115, 62]);
                 let split_points = merger.compute_split_points().as_ref().unwrap();
                 assert_eq!(split_points.parts_are_pieces(), !ignore_merges);
-                assert_eq!(split_points.may_be_unmerged(b"abc"), ignore_merges);
-                assert!(!split_points.may_be_unmerged(b"ab"));
             }
         }
-        // Where merging makes every token, the split points say so, and no token but ASCII is looked up.
+    }
+
+    #[test]
+    fn the_tokens_that_merging_makes_are_found_when_it_pays() {
+        let (made, not_made) = ("é".as_bytes(), "龙".as_bytes());
+        let merges = [(vec![made[0]], vec![made[1]])];
         let settings = Settings {
             ignore_merges: true,
             ..Settings::default()
         };
-        let merger = merger(&bytes_and(&bytes, &[b"ab", b"<s>"]), settings);
-        assert!(merger.may_be_unmerged(b"ab"));
-        assert!(merger.compute_split_points().is_some());
-        assert!(!merger.may_be_unmerged(b"ab"));
-        assert_eq!(encoded(&merger, b"ab"), (vec![ab], vec![(ab, 2)]));
+        for makes_all in [true, false] {
+            let mut tokens: Vec<_> = (0..=255).map(|byte| vec![byte]).collect();
+            tokens.extend([made.to_vec(), b"<s>".to_vec()]);
+            tokens.extend((!makes_all).then(|| not_made.to_vec()));
+            let added = vec![AddedToken::special("<s>", 257)];
+            let tokens = (0..).zip(tokens).collect();
+            let model = Model::new(tokens, Some(&merges), settings.clone(), added).unwrap();
+            let merger = Merger::new(&model);
+            assert!(merger.may_be_unmerged("шш".as_bytes()));
+            let points = merger.compute_split_points().as_ref().unwrap();
+            assert!(!merger.may_be_unmerged("шш".as_bytes())); // no token begins so
+            assert!(merger.may_be_unmerged(made) && !points.parts_are_pieces());
+            assert!(!merger.may_be_unmerged(made)); // after as many searches as there are merges
+            assert_eq!(merger.may_be_unmerged(not_made), !makes_all);
+            assert_eq!(points.parts_are_pieces(), makes_all);
+            assert_eq!(encoded(&merger, made), (vec![256], vec![(256, 2)]));
+            let expected = if makes_all {
+                vec![(0xe9, 1), (0xbe, 1), (0x99, 1)]
+            } else {
+                vec![(258, 3)]
+            };
+            assert_eq!(encoded(&merger, not_made).1, expected);
+        }
     }
 
     #[test]
     fn split_points_are_computed_when_they_pay() {
         let merger = merger(&bytes_and(&all_bytes(), &[b"ab"]), Settings::default());
         let piece = "é".repeat(50);
-        for _ in 0..SPLIT_POINTS_COST.div_ceil(piece.len()) {
+        for _ in 0..(MIN_SPLIT_POINTS_COST - 1) / piece.len() {
             assert!(merger.split_points(b"ascii").is_none());
             assert!(merger.split_points(piece.as_bytes()).is_none());
         }
