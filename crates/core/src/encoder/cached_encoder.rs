@@ -7,6 +7,7 @@ use crate::cache::{
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
 use crate::merge::{CharSplitPoints, Merger};
+use crate::model::TokenHash;
 use crate::reserve::reserve;
 use std::ops::Range;
 
@@ -189,7 +190,7 @@ impl<'a> CachedEncoder<'a> {
             return Ok(());
         }
         if let Some(points) = self.points_of(text, &miss.range) {
-            return self.encode_split(points, text, miss.range.clone(), ids);
+            return self.encode_split(points, text, miss.range.clone(), miss.token, ids);
         }
         self.merger
             .encode_hashed(piece, miss.token, ids, self.interrupt)?;
@@ -206,7 +207,10 @@ impl<'a> CachedEncoder<'a> {
         ids: &mut Vec<u32>,
     ) -> Result<()> {
         match self.points_of(text, &range) {
-            Some(points) => self.encode_split(points, text, range, ids),
+            Some(points) => {
+                let token = self.merger.token_hash(&text[range.clone()]);
+                self.encode_split(points, text, range, token, ids)
+            }
             None => self.encode_whole(text, range, ids),
         }
     }
@@ -218,16 +222,18 @@ impl<'a> CachedEncoder<'a> {
         points.may_have_parts(text, range.clone()).then_some(points)
     }
 
-    /// Appends the ids of a piece part by part. In scripts without spaces the pieces are long and rarely
-    /// repeat, but the parts are few.
+    /// Appends the ids of a piece part by part, unless it is a token. In scripts without spaces the pieces are long and
+    /// rarely repeat, but the parts are few.
     fn encode_split(
         &mut self,
         points: &CharSplitPoints,
         text: &[u8],
         range: Range<usize>,
+        token: Option<TokenHash>,
         ids: &mut Vec<u32>,
     ) -> Result<()> {
-        if self.merger.whole_token(&text[range.clone()]).is_some() {
+        let piece = &text[range.clone()];
+        if token.is_some_and(|hash| self.merger.token_of(piece, hash).is_some()) {
             return self.encode_whole(text, range, ids);
         }
         let start = ids.len();

@@ -128,7 +128,7 @@ impl Merger {
     }
 
     /// The token of these bytes. Never a special token: no text becomes one by chance.
-    fn token_of(&self, piece: &[u8], hash: TokenHash) -> Option<u32> {
+    pub fn token_of(&self, piece: &[u8], hash: TokenHash) -> Option<u32> {
         let id = self.model.vocabulary().id_of(piece, hash)?;
         (!self.model.is_special(id)).then_some(id)
     }
