@@ -167,7 +167,8 @@ def own_bases(kind: type) -> list[type]:
 
 def attributes_of(kind: type) -> set[str]:
     """The public attributes of a class: of its namespace, its fields, and what `__init__` sets."""
-    names = {name for base in own_bases(kind) for name in vars(base)}
+    # The names of other libraries are there to raise errors.
+    names = {name for base in own_bases(kind) for name in vars(base) if hasattr(base, name)}
     if dataclasses.is_dataclass(kind):
         names |= {field.name for field in dataclasses.fields(kind)}
     for base in own_bases(kind):

@@ -13,7 +13,7 @@ import pytest
 
 import bpe_tokenizer
 from bpe_tokenizer import ArgumentTypeError, BPETokenizer, TokenizerError
-from bpe_tokenizer.other_arguments import _ARGUMENTS
+from bpe_tokenizer.other_libraries.arguments import _ARGUMENTS
 from small_tokenizers import tiny
 
 TOKENIZER = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)

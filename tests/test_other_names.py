@@ -18,8 +18,8 @@ from bpe_tokenizer import (
     BPETokenizer,
     OptionError,
     TokenizerFileNotFoundError,
-    other_names,
 )
+from bpe_tokenizer.other_libraries import names as other_names
 from small_tokenizers import tiny
 
 NAMES = {name: ours for names, _ in other_names._FACES.values() for name, ours in names.items()}

@@ -411,7 +411,7 @@ def argument_error(function: Callable[..., Any], unknown: Iterable[str]) -> Argu
     >>> print(argument_error(BPETokenizer.encode, ["oops", "num_threads"]))
     encode() has no argument 'num_threads', which sentencepiece has; use threads=n
     """
-    from bpe_tokenizer.other_arguments import other_arguments, unknown_argument
+    from bpe_tokenizer.other_libraries.arguments import other_arguments, unknown_argument
 
     call, names = function.__name__, list(unknown)
     (name, *_) = other_arguments(call, names) or names

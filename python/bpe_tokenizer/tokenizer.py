@@ -41,7 +41,7 @@ from bpe_tokenizer.decoding import (
 from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.model import AddedToken, Model
-from bpe_tokenizer.other_names import OtherNames
+from bpe_tokenizer.other_libraries.names import OtherNames
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import (
     AllowedSpecial,
@@ -3235,7 +3235,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         return {"hits": hits, "misses": misses, "size": counts["size"], "hit_rate_pct": round(rate, 1)}
 
     def clear_cache(self) -> None:
-        """Empty the piece cache and its statistics; ids never depend on it."""
+        """Empty the piece cache and its statistics, and free what is kept for results; ids never depend on it."""
         self._compiled().encoder.clear_cache()
 
     def limit_cache(self, max_bytes: int) -> None:

@@ -204,7 +204,7 @@ def arguments(tokenizer: BPETokenizer) -> dict[str, Any]:
 def methods() -> Iterator[tuple[str, list[inspect.Parameter]]]:
     """The public methods with their arguments."""
     for name in dir(BPETokenizer):
-        method = getattr(BPETokenizer, name)
+        method = getattr(BPETokenizer, name, None)  # a name of another library raises an error
         if (name == "__call__" or not name.startswith("_")) and callable(method) and name != "chat_async":
             parameters = inspect.signature(method).parameters.values()
             named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

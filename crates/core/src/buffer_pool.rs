@@ -3,21 +3,50 @@
 use std::mem::take;
 use std::sync::{Mutex, TryLockError};
 
-/// The most bytes of all vectors that wait.
+/// The most bytes of all vectors that wait, by default.
 const MAX_BYTES: usize = 48 << 20;
 
 /// Empty vectors that have room.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct BufferPool<T> {
     waiting: Mutex<Vec<Vec<T>>>,
+    max_bytes: usize,
+}
+
+impl<T> Default for BufferPool<T> {
+    fn default() -> Self {
+        Self::new(MAX_BYTES)
+    }
 }
 
 impl<T> BufferPool<T> {
+    /// A pool of vectors with at most so many bytes in all.
+    pub fn new(max_bytes: usize) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            max_bytes,
+        }
+    }
+
+    /// Frees the vectors that have no room for so many values.
+    pub fn free_smaller(&self, room: usize) {
+        self.with(|waiting| waiting.retain(|values| values.capacity() >= room));
+    }
+
     /// An empty vector: the smallest that has room for so many values. If none has, one without room.
     pub fn take(&self, room: usize) -> Vec<T> {
+        self.take_within(room, usize::MAX)
+    }
+
+    /// As [`BufferPool::take`], for a result that keeps its room: with at most twice the room.
+    pub fn take_for_result(&self, room: usize) -> Vec<T> {
+        self.take_within(room, room.saturating_mul(2))
+    }
+
+    fn take_within(&self, room: usize, most: usize) -> Vec<T> {
         let find = |waiting: &mut Vec<Vec<T>>| {
             let fitting = (0..).zip(&*waiting);
-            let fitting = fitting.filter(|(_, values)| values.capacity() >= room);
+            let fitting = fitting.filter(|(_, values)| (room..=most).contains(&values.capacity()));
             let (index, _) = fitting.min_by_key(|(_, values)| values.capacity())?;
             Some(waiting.swap_remove(index))
         };
@@ -28,14 +57,14 @@ impl<T> BufferPool<T> {
     pub fn put(&self, mut values: Vec<T>) {
         values.clear();
         let bytes = |values: &Vec<T>| values.capacity() * size_of::<T>();
-        if !(1..=MAX_BYTES).contains(&bytes(&values)) {
+        if !(1..=self.max_bytes).contains(&bytes(&values)) {
             return;
         }
         self.with(|waiting| {
             if waiting.try_reserve(1).is_ok() {
                 waiting.push(take(&mut values));
             }
-            while waiting.iter().map(bytes).sum::<usize>() > MAX_BYTES {
+            while waiting.iter().map(bytes).sum::<usize>() > self.max_bytes {
                 let smallest = (0..waiting.len()).min_by_key(|&index| waiting[index].capacity());
                 smallest.map(|index| waiting.swap_remove(index));
             }
@@ -77,6 +106,20 @@ mod tests {
         let mut kept = [(); 5].map(|()| pool.take(0).capacity() * 32 / MAX_BYTES);
         kept.sort_unstable();
         assert_eq!(kept, [0, 0, 0, 3, 4]);
+    }
+
+    #[test]
+    fn vectors_without_room_are_freed() {
+        let pool = BufferPool::new(1000);
+        pool.put(vec![1u8; 1001]); // more than the pool keeps
+        assert_eq!(pool.take(0).capacity(), 0);
+        pool.put(vec![1; 100]);
+        pool.put(vec![1; 200]);
+        assert_eq!(pool.take_for_result(49).capacity(), 0);
+        assert_eq!(pool.take_for_result(150).capacity(), 200);
+        pool.put(vec![1; 200]);
+        pool.free_smaller(101);
+        assert_eq!([(); 2].map(|()| pool.take(0).capacity()), [200, 0]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 #[path = "support/text_parts.rs"]
 mod text_parts;
 
+use bpe_tokenizer_core::buffer_pool::BufferPool;
 use bpe_tokenizer_core::encoder::{BatchOptions, Encoder, Ragged, Special};
 use bpe_tokenizer_core::model::Settings;
 use bpe_tokenizer_core::normalize::Normalization;
@@ -320,7 +321,7 @@ proptest! {
         std::fs::write(&path, &text).unwrap();
         let options = options(job * times.min(50), threads, Special::All);
         let paths = [&path, &path];
-        let found = encoder.encode_files(&paths, separator, &options, &Interrupt::never());
+        let found = encoder.encode_files(&paths, separator, &BufferPool::default(), &options, &Interrupt::never());
         std::fs::remove_file(&path).unwrap();
         let documents: Vec<_> = match separator {
             None => vec![text.as_str()],
@@ -362,7 +363,13 @@ fn a_file_that_changes_at_any_moment_is_an_error_or_changes_nothing() {
         ] {
             let options = options(job, 1, Special::All);
             let path = file(&format!("changing-{number}"), text.as_bytes());
-            let expected = encoder.encode_files(&[&path], separator, &options, &never);
+            let expected = encoder.encode_files(
+                &[&path],
+                separator,
+                &BufferPool::default(),
+                &options,
+                &never,
+            );
             let expected = expected.unwrap();
             let (mut errors, mut moment) = (0, 1);
             loop {
@@ -376,7 +383,13 @@ fn a_file_that_changes_at_any_moment_is_an_error_or_changes_nothing() {
                     false
                 };
                 let interrupt = Interrupt::new(&poll);
-                match encoder.encode_files(&[&path], separator, &options, &interrupt) {
+                match encoder.encode_files(
+                    &[&path],
+                    separator,
+                    &BufferPool::default(),
+                    &options,
+                    &interrupt,
+                ) {
                     Ok(ids) => assert_eq!(ids, expected, "{number} at {moment}"),
                     Err(error) => {
                         let message = error.to_string();
@@ -428,8 +441,13 @@ fn errors_name_the_first_byte_that_is_not_utf8() {
                     ..BatchOptions::default()
                 };
                 let encoder = &encoders()[0];
-                let result =
-                    encoder.encode_files(&[&path], separator, &options, &Interrupt::never());
+                let result = encoder.encode_files(
+                    &[&path],
+                    separator,
+                    &BufferPool::default(),
+                    &options,
+                    &Interrupt::never(),
+                );
                 let Err(Error::NotUtf8 { byte, source_name }) = result else {
                     panic!("{result:?}");
                 };
@@ -460,7 +478,13 @@ fn errors_name_a_disallowed_token_at_any_position() {
             job_bytes: 64,
             ..BatchOptions::default()
         };
-        let result = encoder.encode_files(&[&path], None, &options, &Interrupt::never());
+        let result = encoder.encode_files(
+            &[&path],
+            None,
+            &BufferPool::default(),
+            &options,
+            &Interrupt::never(),
+        );
         std::fs::remove_file(&path).unwrap();
         let Err(Error::Disallowed { token, byte, .. }) = result else {
             panic!("{result:?}");

@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::encoder::{Encoder, PrefixSuffix};
+use crate::encoder::{Encoder, Memory, PrefixSuffix};
 use crate::objects;
 use crate::tokenizer_base::TokenizerBase;
 use bpe_tokenizer_core::encoder::Special;
@@ -270,13 +270,14 @@ impl<'py> Tokenizer<'py> {
         &self,
         text: Borrowed<'_, 'py, PyAny>,
         options: Options<'_, 'py>,
+        memory: Memory,
         finish: impl FnOnce(&Encoder, Vec<u32>) -> PyResult<Bound<'py, T>>,
     ) -> Answered<'py> {
         let Some((text, special, added)) = self.request(&text, options)? else {
             return Ok(None);
         };
         let (encoder, py) = (self.encoder.get(), self.encoder.py());
-        let ids = encoder.ids(py, text, &special, &added)?;
+        let ids = encoder.ids(py, text, &special, &added, memory)?;
         Ok(Some(finish(encoder, ids)?.into_any()))
     }
 
@@ -342,7 +343,7 @@ fn encode<'py>(
     text: Borrowed<'_, 'py, PyAny>,
     options: Options<'_, 'py>,
 ) -> Answered<'py> {
-    tokenizer.encoded(text, options, |encoder, ids| {
+    tokenizer.encoded(text, options, Memory::New, |encoder, ids| {
         encoder.list_of(text.py(), ids)
     })
 }
@@ -352,7 +353,9 @@ fn encode_to_numpy<'py>(
     text: Borrowed<'_, 'py, PyAny>,
     options: Options<'_, 'py>,
 ) -> Answered<'py> {
-    tokenizer.encoded(text, options, |_, ids| Encoder::array_of(text.py(), ids))
+    tokenizer.encoded(text, options, Memory::Pooled, |encoder, ids| {
+        encoder.array_of(text.py(), ids)
+    })
 }
 
 fn count_tokens<'py>(

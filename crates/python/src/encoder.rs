@@ -15,8 +15,11 @@ use crate::sequence::{self, items};
 use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
+use bpe_tokenizer_core::buffer_pool::BufferPool as Vectors;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
-use bpe_tokenizer_core::encoder::{BatchOptions, Encoder as Core, Ragged, Special, Trusted};
+use bpe_tokenizer_core::encoder::{
+    BatchOptions, Encoder as Core, Ragged, Special, Trusted, BYTES_PER_ID,
+};
 use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
 use bpe_tokenizer_core::text::Text;
@@ -38,6 +41,8 @@ pub struct Encoder {
     pub core: Core,
     pub decoder: Decoder,
     integers: Integers,
+    /// The memory of large results that no longer exist.
+    results: Arc<Vectors<u32>>,
 }
 
 /// Ids, and for each a span (start, end) or the first and last segment.
@@ -49,6 +54,10 @@ pub type PrefixSuffix = (Vec<u32>, Vec<u32>);
 
 /// The memory of fewer ids is kept for the next text: their array is a copy.
 const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
+
+/// The memory of results of at least so many bytes is kept for the next ones, and at most so many.
+const MIN_POOLED_BYTES: usize = 1 << 20;
+const MAX_POOLED_BYTES: usize = 64 << 20;
 
 /// The most items of an array whose offsets have 32 bits.
 const MAX_INT32: usize = i32::MAX as usize;
@@ -83,11 +92,6 @@ fn options(special: Special, threads: usize, prefix_suffix_ids: PrefixSuffix) ->
     }
 }
 
-fn arrays(py: Python<'_>, ragged: Ragged) -> PyResult<Arrays<'_>> {
-    let ids = objects::array(py, ragged.ids)?;
-    Ok((ids, objects::array(py, ragged.offsets)?))
-}
-
 /// The `UnicodeDecodeError` for a row, whose reason names it.
 fn not_utf8(py: Python<'_>, row: usize, bytes: &[u8]) -> PyErr {
     let named = || -> PyResult<PyErr> {
@@ -104,21 +108,45 @@ fn not_utf8(py: Python<'_>, row: usize, bytes: &[u8]) -> PyErr {
     named().unwrap_or_else(|error| error)
 }
 
+/// What a large result is written to.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Memory {
+    /// Memory that is given back when the result is in a list.
+    New,
+    /// The memory of an array that no longer exists, for the next array.
+    Pooled,
+}
+
 impl Encoder {
-    /// As `call::run`. Without enough memory, the caches give way, and `work` runs once more.
+    /// As `call::run`. Without enough memory, kept memory is freed, the caches give way, and `work` runs once more.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
         bytes: usize,
         work: impl Fn(&Interrupt<'_>) -> Result<T> + Sync,
     ) -> PyResult<T> {
-        let result = call::run(py, bytes, &work);
-        match result {
-            Err(error) if error.is_instance_of::<PyMemoryError>(py) && self.core.give_way() => {
-                call::run(py, bytes, &work)
+        match call::run(py, bytes, &work) {
+            Err(error) if error.is_instance_of::<PyMemoryError>(py) => {
+                self.results.free_smaller(usize::MAX);
+                if self.core.give_way() {
+                    return call::run(py, bytes, &work);
+                }
+                Err(error)
             }
             result => result,
         }
+    }
+
+    /// Memory for the ids of so many bytes of texts.
+    fn room(&self, memory: Memory, bytes: usize) -> Vec<u32> {
+        let mut ids = Vec::new();
+        let room = bytes / BYTES_PER_ID;
+        if memory == Memory::Pooled {
+            ids = self.results.take_for_result(room);
+            self.results.free_smaller(room);
+        }
+        make_room(&mut ids, room);
+        ids
     }
 
     /// The ids of a text, between those that are added before and after it.
@@ -128,16 +156,15 @@ impl Encoder {
         text: Text<'_>,
         special: &Special,
         (prefix, suffix): &PrefixSuffix,
+        memory: Memory,
     ) -> PyResult<Vec<u32>> {
         let length = text.as_bytes().len();
         self.run(py, length, |interrupt| {
-            let mut ids = Vec::new();
-            if length <= 4 * MAX_KEPT_IDS {
-                ids = KEPT_IDS.take();
-                ids.clear();
-            } else {
-                make_room(&mut ids, length / 3 + 8);
-            }
+            let mut ids = match length <= 4 * MAX_KEPT_IDS {
+                true => KEPT_IDS.take(),
+                false => self.room(memory, length),
+            };
+            ids.clear();
             append(&mut ids, prefix)?;
             self.core.encode(text, special, &mut ids, interrupt)?;
             append(&mut ids, suffix)?;
@@ -152,12 +179,14 @@ impl Encoder {
         text: PyText,
         special: Special,
         threads: usize,
+        memory: Memory,
     ) -> PyResult<Vec<u32>> {
+        let affixes = PrefixSuffix::default();
         if threads == 1 {
-            return self.ids(py, text.as_text(), &special, &PrefixSuffix::default());
+            return self.ids(py, text.as_text(), &special, &affixes, memory);
         }
-        let options = options(special, threads, PrefixSuffix::default());
-        Ok(self.batch(py, &[text], &options)?.ids)
+        let options = options(special, threads, affixes);
+        Ok(self.batch(py, &[text], &options, memory)?.ids)
     }
 
     /// The number of ids of a text.
@@ -178,8 +207,16 @@ impl Encoder {
         list
     }
 
-    /// The array of the ids of a text.
-    pub fn array_of(py: Python<'_>, ids: Vec<u32>) -> PyResult<Bound<'_, PyArray1<u32>>> {
+    /// The array of the ids of texts. The memory of a large one is kept when the array no longer exists.
+    pub fn array_of<'py>(
+        &self,
+        py: Python<'py>,
+        ids: Vec<u32>,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let is_large = ids.len() >= MIN_POOLED_BYTES / size_of::<u32>();
+        if is_large && ids.len() >= ids.capacity() / 4 {
+            return objects::pooled_array(py, ids, Some(self.results.clone()));
+        }
         if ids.len() >= MAX_KEPT_IDS {
             return objects::array(py, ids);
         }
@@ -231,12 +268,30 @@ impl Encoder {
         })
     }
 
-    fn batch(&self, py: Python<'_>, texts: &[PyText], options: &BatchOptions) -> PyResult<Ragged> {
+    fn batch(
+        &self,
+        py: Python<'_>,
+        texts: &[PyText],
+        options: &BatchOptions,
+        memory: Memory,
+    ) -> PyResult<Ragged> {
         let bytes = texts.iter().map(PyText::len).sum();
         self.run(py, bytes, |interrupt| {
             let texts = texts.iter().map(PyText::as_text);
-            self.core.encode_all(texts, options, interrupt)
+            match memory {
+                Memory::New => self.core.encode_all(texts, options, interrupt),
+                Memory::Pooled => {
+                    self.results.free_smaller(bytes / BYTES_PER_ID);
+                    self.core
+                        .encode_pooled(texts, &self.results, options, interrupt)
+                }
+            }
         })
+    }
+
+    fn arrays<'py>(&self, py: Python<'py>, ragged: Ragged) -> PyResult<Arrays<'py>> {
+        let ids = self.array_of(py, ragged.ids)?;
+        Ok((ids, objects::array(py, ragged.offsets)?))
     }
 }
 
@@ -250,6 +305,7 @@ impl Encoder {
             decoder: Decoder::new(core.model().clone()),
             core,
             integers: Integers::default(),
+            results: Arc::new(Vectors::new(MAX_POOLED_BYTES)),
         })
     }
 
@@ -268,7 +324,7 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.ids_in_threads(py, text, special.0, threads)?;
+        let ids = self.ids_in_threads(py, text, special.0, threads, Memory::New)?;
         self.list_of(py, ids)
     }
 
@@ -280,8 +336,8 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let ids = self.ids_in_threads(py, text, special.0, threads)?;
-        Self::array_of(py, ids)
+        let ids = self.ids_in_threads(py, text, special.0, threads, Memory::Pooled)?;
+        self.array_of(py, ids)
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), unit="char", tile=true))]
@@ -397,7 +453,7 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let options = options(special.0, threads, PrefixSuffix::default());
-        let Ragged { ids, offsets } = self.batch(py, &texts, &options)?;
+        let Ragged { ids, offsets } = self.batch(py, &texts, &options, Memory::New)?;
         self.announce(py, ids.len());
         let rows = offsets.windows(2).map(|row| {
             let ids = &ids[row[0] as usize..row[1] as usize];
@@ -419,7 +475,8 @@ impl Encoder {
         prefix_suffix_ids: PrefixSuffix,
     ) -> PyResult<Arrays<'py>> {
         let options = options(special.0, threads, prefix_suffix_ids);
-        arrays(py, self.batch(py, &texts, &options)?)
+        let ragged = self.batch(py, &texts, &options, Memory::Pooled)?;
+        self.arrays(py, ragged)
     }
 
     #[pyo3(signature = (data, offsets, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default(),
@@ -524,9 +581,9 @@ impl Encoder {
         let separator = separator.transpose()?;
         let ragged = self.run(py, usize::MAX, |interrupt| {
             self.core
-                .encode_files(&paths, separator, &options, interrupt)
+                .encode_files(&paths, separator, &self.results, &options, interrupt)
         })?;
-        arrays(py, ragged)
+        self.arrays(py, ragged)
     }
 
     #[pyo3(signature = (text, special=PySpecial::none(), threads=1))]
@@ -682,6 +739,7 @@ impl Encoder {
 
     fn clear_cache(&self) {
         self.core.caches().clear();
+        self.results.free_smaller(usize::MAX);
     }
 
     #[getter]

@@ -16,7 +16,7 @@ from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.chat.template import Template
 from bpe_tokenizer.chat.template_budget import check_template_budget, template_budget
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
-from bpe_tokenizer.other_arguments import other_arguments, unknown_argument
+from bpe_tokenizer.other_libraries.arguments import other_arguments, unknown_argument
 
 __all__ = ["ChatOptions", "ConversationRenderer"]
 

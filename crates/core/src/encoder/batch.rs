@@ -22,7 +22,7 @@ const LARGE: usize = 64 << 20;
 /// The fixed cost of a text, in bytes.
 const TEXT_COST: usize = 16;
 /// Most texts have fewer ids than one for this many bytes. For a first allocation.
-const BYTES_PER_ID: usize = 2;
+pub const BYTES_PER_ID: usize = 3;
 
 /// How documents are encoded.
 #[derive(Clone, Debug, Default)]
@@ -301,7 +301,7 @@ impl<'a> Batch<'a> {
             return_freed();
         }
         let room = || {
-            let mut ids = pool.take(self.bytes / BYTES_PER_ID);
+            let mut ids = pool.take_for_result(self.bytes / BYTES_PER_ID);
             make_room(&mut ids, self.bytes / BYTES_PER_ID); // untouched pages cost nothing
             ids
         };

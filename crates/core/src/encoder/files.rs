@@ -1,6 +1,6 @@
 //! The documents in files to ids, in parallel. Small files are read whole, larger ones in windows.
 
-use super::batch::{Batch, BatchOptions, DocumentPart, Encoded, Ragged};
+use super::batch::{Batch, BatchOptions, DocumentPart, Encoded, Ragged, BYTES_PER_ID};
 use super::Encoder;
 use crate::buffer_pool::BufferPool;
 use crate::error::{utf8, Error, Result};
@@ -22,11 +22,13 @@ impl Encoder {
     /// The ids of the documents in files, in their order.
     ///
     /// Without a separator, a file is a document. A separator separates the documents of a file and belongs
-    /// to none; empty documents are skipped. Files must be UTF-8 and must not change during the call.
+    /// to none; empty documents are skipped. Files must be UTF-8 and must not change during the call. The ids get their
+    /// room from a pool, and may have more than they need.
     pub fn encode_files(
         &self,
         paths: &[impl AsRef<Path>],
         separator: Option<&str>,
+        pool: &BufferPool<u32>,
         options: &BatchOptions,
         interrupt: &Interrupt<'_>,
     ) -> Result<Ragged> {
@@ -41,6 +43,7 @@ impl Encoder {
             bytes += source.bytes() as usize;
             sources.push(source);
         }
+        pool.free_smaller(bytes / BYTES_PER_ID);
         let batch = Batch::new(self, options, bytes, interrupt)?;
         let files = Files {
             batch: &batch,
@@ -52,11 +55,9 @@ impl Encoder {
             sources: sources.into_iter(),
             unfinished: None,
         };
-        let mut ragged = batch.collect(jobs, &BufferPool::default(), |thread, job, encoded| {
+        batch.collect(jobs, pool, |thread, job, encoded| {
             files.encode(thread, job?, encoded)
-        })?;
-        ragged.ids.shrink_to_fit();
-        Ok(ragged)
+        })
     }
 }
 

@@ -1,0 +1,1 @@
+"""The names and arguments of other libraries, for errors that say ours."""
