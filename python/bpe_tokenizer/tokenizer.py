@@ -3235,7 +3235,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         return {"hits": hits, "misses": misses, "size": counts["size"], "hit_rate_pct": round(rate, 1)}
 
     def clear_cache(self) -> None:
-        """Empty the piece cache and its statistics, and free what is kept for results; ids never depend on it."""
+        """Empty the piece cache and its statistics, and free kept memory; ids never depend on them."""
         self._compiled().encoder.clear_cache()
 
     def limit_cache(self, max_bytes: int) -> None:
