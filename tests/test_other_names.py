@@ -74,6 +74,34 @@ def test_a_subclass_may_have_the_name_of_another_library() -> None:
         own.encode_as_ids("a")  # type: ignore[attr-defined]
 
 
+def test_a_class_beside_the_tokenizer_may_have_the_name_of_another_library() -> None:
+    class Mixin:
+        padding_side = "right"
+
+        def push_to_hub(self) -> str:
+            return f"pushed {type(self).__name__}"
+
+        @classmethod
+        def from_file(cls) -> str:
+            return cls.__name__
+
+    class Both(BPETokenizer, Mixin):
+        pass
+
+    both = Both()
+    assert both.push_to_hub() == "pushed Both"
+    assert Both.from_file() == both.from_file() == "Both"
+    assert both.padding_side == "right"
+    both.padding_side = "left"
+    assert (both.padding_side, copy.copy(both).padding_side, Both().padding_side) == ("left", "left", "right")
+    del both.padding_side
+    assert both.padding_side == "right"
+    with pytest.raises(AttributeError, match=r"^Both has no attribute 'truncation_side'; use "):
+        both.truncation_side = "left"  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"^Both has no attribute 'truncation_side'; use "):
+        del both.truncation_side  # type: ignore[attr-defined]
+
+
 def test_no_method_is_found_through_getattr() -> None:
     """It would add a tenth to the time of a short call."""
     assert not hasattr(BPETokenizer, "__getattr__")

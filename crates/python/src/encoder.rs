@@ -18,7 +18,7 @@ use crate::trace::MergeTrace;
 use bpe_tokenizer_core::buffer_pool::BufferPool as Vectors;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{
-    BatchOptions, Encoder as Core, Ragged, Special, Trusted, BYTES_PER_ID,
+    room_for, BatchOptions, Encoder as Core, Ragged, Special, Trusted, BYTES_PER_ID,
 };
 use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
@@ -127,8 +127,8 @@ impl Encoder {
     ) -> PyResult<T> {
         match call::run(py, bytes, &work) {
             Err(error) if error.is_instance_of::<PyMemoryError>(py) => {
-                self.results.free_smaller(usize::MAX);
-                if self.core.give_way() {
+                let freed = self.results.free_smaller(usize::MAX);
+                if self.core.give_way() || freed {
                     return call::run(py, bytes, &work);
                 }
                 Err(error)
@@ -139,13 +139,12 @@ impl Encoder {
 
     /// Memory for the ids of so many bytes of texts.
     fn room(&self, memory: Memory, bytes: usize) -> Vec<u32> {
-        let mut ids = Vec::new();
-        let room = bytes / BYTES_PER_ID;
         if memory == Memory::Pooled {
-            ids = self.results.take_for_result(room);
-            self.results.free_smaller(room);
+            self.results.free_smaller(bytes / BYTES_PER_ID);
+            return room_for(bytes, &self.results);
         }
-        make_room(&mut ids, room);
+        let mut ids = Vec::new();
+        make_room(&mut ids, bytes / BYTES_PER_ID);
         ids
     }
 
@@ -214,8 +213,9 @@ impl Encoder {
         ids: Vec<u32>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let is_large = ids.len() >= MIN_POOLED_BYTES / size_of::<u32>();
-        if is_large && ids.len() >= ids.capacity() / 4 {
-            return objects::pooled_array(py, ids, Some(self.results.clone()));
+        // The others are cut to their length, so that no array keeps much more memory than it has ids.
+        if is_large && ids.len() >= ids.capacity() / 2 {
+            return objects::pooled_array(py, ids, Some(&self.results));
         }
         if ids.len() >= MAX_KEPT_IDS {
             return objects::array(py, ids);
@@ -503,7 +503,7 @@ impl Encoder {
                 self.core
                     .encode_pooled(texts.texts(), pool, &options, interrupt)
             })?;
-        let ids = objects::pooled_array(py, ids, pool.cloned())?;
+        let ids = objects::pooled_array(py, ids, pool)?;
         Ok((ids, objects::array(py, offsets)?))
     }
 
@@ -749,6 +749,7 @@ impl Encoder {
 
     fn limit_cache(&self, max_bytes: usize) {
         self.core.caches().limit(max_bytes);
+        self.results.free_smaller(usize::MAX);
     }
 
     fn __getnewargs__(&self) -> (Model,) {

@@ -16,7 +16,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyString};
 use std::any::Any;
 use std::ffi::{c_char, CStr, CString};
 use std::mem::{take, MaybeUninit};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A `MemoryError`. Without memory for the message, it has none.
 pub fn no_memory(py: Python<'_>, message: &str) -> PyErr {
@@ -179,12 +179,15 @@ struct Owner {
 /// Values whose memory returns to a pool.
 struct Pooled<T> {
     values: Vec<T>,
-    pool: Arc<BufferPool<T>>,
+    /// A pool that no longer exists takes nothing.
+    pool: Weak<BufferPool<T>>,
 }
 
 impl<T> Drop for Pooled<T> {
     fn drop(&mut self) {
-        self.pool.put(take(&mut self.values));
+        if let Some(pool) = self.pool.upgrade() {
+            pool.put(take(&mut self.values));
+        }
     }
 }
 
@@ -208,12 +211,13 @@ pub fn array<T: Element + Copy + 'static>(
 pub fn pooled_array<'py, T: Element + Copy + Send + Sync + 'static>(
     py: Python<'py>,
     mut values: Vec<T>,
-    pool: Option<Arc<BufferPool<T>>>,
+    pool: Option<&Arc<BufferPool<T>>>,
 ) -> PyResult<Bound<'py, PyArray1<T>>> {
     let Some(pool) = pool else {
         return array(py, values);
     };
     let (start, length) = (values.as_mut_ptr(), values.len());
+    let pool = Arc::downgrade(pool);
     owned_array(py, start, length, Box::new(Pooled { values, pool }))
 }
 

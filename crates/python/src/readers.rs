@@ -64,7 +64,7 @@ pub fn read_rows<'py>(
     let undecided = rows.undecided.into_iter();
     let undecided = undecided.map(|row| (row.number, row.range.start, row.range.end, row.before));
     Ok((
-        objects::pooled_array(py, rows.data, pool.cloned())?,
+        objects::pooled_array(py, rows.data, pool)?,
         objects::array(py, offsets)?,
         objects::array(py, rows.numbers)?,
         undecided.collect(),

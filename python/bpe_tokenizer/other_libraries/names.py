@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from inspect import getattr_static
 from opcode import opname
-from typing import Final, NoReturn
+from typing import Any, Final
 
 __all__ = ["OtherName", "OtherNames", "OtherSetting", "missing_root_error"]
 
@@ -153,9 +153,15 @@ class OtherName:
         # What `help` shows.
         self.__doc__ = f"Use {advice}."
 
-    def __get__(self, tokenizer: object, owner: type) -> NoReturn:
-        """Raise the error."""
-        raise self._error(tokenizer, owner)
+    def __get__(self, tokenizer: object, owner: type) -> Any:
+        """Return what the object or a class of the program has under this name; or raise the error."""
+        if tokenizer is not None and self._name in vars(tokenizer):
+            return vars(tokenizer)[self._name]
+        bound: Any = owner if tokenizer is None else tokenizer
+        try:
+            return getattr(super(OtherNames, bound), self._name)
+        except AttributeError:
+            raise self._error(tokenizer, owner) from None
 
     def _error(self, tokenizer: object, owner: type) -> AttributeError:
         message = f"{owner.__name__} has no attribute {self._name!r}; use {self._advice}"
@@ -166,8 +172,17 @@ class OtherSetting(OtherName):
     """A name that cannot be set either: a setting of another library would have no effect here."""
 
     def __set__(self, tokenizer: object, value: object) -> None:
-        """Raise the error."""
-        raise self._error(tokenizer, type(tokenizer))
+        """Set it for a class of the program that has the name; or raise the error."""
+        kind: Any = type(tokenizer)
+        if not hasattr(super(OtherNames, kind), self._name):
+            raise self._error(tokenizer, type(tokenizer))
+        vars(tokenizer)[self._name] = value
+
+    def __delete__(self, tokenizer: object) -> None:
+        """Delete what was set; or raise the error."""
+        if self._name not in vars(tokenizer):
+            raise self._error(tokenizer, type(tokenizer))
+        del vars(tokenizer)[self._name]
 
 
 class OtherNames:
@@ -175,7 +190,7 @@ class OtherNames:
 
     They are descriptors, because a class with a `__getattr__` takes longer to find any of its methods.
 
-    `help(BPETokenizer)` lists them apart, and `dir(tokenizer)` leaves them out.
+    `help(BPETokenizer)` lists them at its end, and `dir(tokenizer)` leaves them out.
 
     >>> from bpe_tokenizer import BPETokenizer
     >>> BPETokenizer().encode_as_ids("low")

@@ -24,6 +24,17 @@ const TEXT_COST: usize = 16;
 /// Most texts have fewer ids than one for this many bytes. For a first allocation.
 pub const BYTES_PER_ID: usize = 3;
 
+/// Memory for the ids of so many bytes of texts, of a pool if it has some. New memory is an eighth larger, so that it later
+/// does for texts that are somewhat longer: pages that nobody writes to cost nothing.
+pub fn room_for(bytes: usize, pool: &BufferPool<u32>) -> Vec<u32> {
+    let room = bytes / BYTES_PER_ID;
+    let mut ids = pool.take_for_result(room);
+    if ids.capacity() == 0 {
+        make_room(&mut ids, room + room / 8);
+    }
+    ids
+}
+
 /// How documents are encoded.
 #[derive(Clone, Debug, Default)]
 pub struct BatchOptions {
@@ -300,11 +311,7 @@ impl<'a> Batch<'a> {
         if self.bytes >= LARGE {
             return_freed();
         }
-        let room = || {
-            let mut ids = pool.take_for_result(self.bytes / BYTES_PER_ID);
-            make_room(&mut ids, self.bytes / BYTES_PER_ID); // untouched pages cost nothing
-            ids
-        };
+        let room = || room_for(self.bytes, pool);
         let mut ids = Vec::new();
         if self.threads > 1 {
             ids = room();

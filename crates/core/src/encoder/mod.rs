@@ -15,7 +15,7 @@ mod splitter;
 mod stream;
 
 pub use added_tokens::Special;
-pub use batch::{BatchOptions, Ragged, BYTES_PER_ID};
+pub use batch::{room_for, BatchOptions, Ragged, BYTES_PER_ID};
 pub use spans::{FoundToken, Origin, Span, Trusted};
 pub use stream::EncodeStream;
 

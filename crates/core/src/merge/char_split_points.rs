@@ -33,7 +33,7 @@ pub struct CharSplitPoints {
     /// For joined pairs with a partial side: the row is the first bytes of the right side, the bit is the last
     /// byte of the left side.
     partial: Box<[u64; ROWS]>,
-    /// The tokens that are not ASCII, which a piece may be and merging may not make. None if merging makes all tokens.
+    /// The tokens that are not ASCII, which a piece may be and merging may not make. None if a piece is never such a token.
     unmerged: Option<Box<Lengths>>,
     /// Fewer such tokens, once they are known.
     still_unmerged: OnceLock<Option<Box<Lengths>>>,

@@ -11,7 +11,8 @@ use crate::reserve::{reserve, with_capacity};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Computing the split points takes as long as merging one byte of non-ASCII pieces for each merge, and at least so many.
+/// Computing the split points takes as long as merging one byte of non-ASCII pieces for each merge. With few merges, it
+/// takes as long as merging so many bytes.
 const MIN_SPLIT_POINTS_COST: usize = 1 << 13;
 
 /// Turns pieces into ids with the merges of one model. Threads may share it.
@@ -107,9 +108,10 @@ impl Merger {
         if !points.may_be_unmerged(piece) {
             return false;
         }
-        // To find out which tokens merging makes takes as long as to look a piece up for each of them.
-        let searches = self.searches.fetch_add(1, Ordering::Relaxed);
-        if searches == self.model.merges().len() {
+        // To find out which tokens merging makes takes as long as to look a piece up for each merge. One thread does.
+        let merges = self.model.merges().len();
+        let has_paid = self.searches.load(Ordering::Relaxed) > merges;
+        if !has_paid && self.searches.fetch_add(1, Ordering::Relaxed) == merges {
             if let Some(mut unmerged) = self.unreachable_tokens() {
                 // No piece is taken for a special token.
                 unmerged.retain(|&id| !self.model.is_special(id));
