@@ -57,7 +57,7 @@ const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
 
 /// The memory of results of at least so many bytes is kept for the next ones, and at most so many.
 const MIN_POOLED_BYTES: usize = 1 << 20;
-const MAX_POOLED_BYTES: usize = 64 << 20;
+const MAX_POOLED_BYTES: usize = 80 << 20;
 
 /// The most items of an array whose offsets have 32 bits.
 const MAX_INT32: usize = i32::MAX as usize;
