@@ -3235,11 +3235,14 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         return {"hits": hits, "misses": misses, "size": counts["size"], "hit_rate_pct": round(rate, 1)}
 
     def clear_cache(self) -> None:
-        """Empty the piece cache and its statistics, and free kept memory; ids never depend on them."""
+        """Empty the piece cache and its statistics, and free the memory that is kept for arrays of ids.
+
+        Ids never depend on either.
+        """
         self._compiled().encoder.clear_cache()
 
     def limit_cache(self, max_bytes: int) -> None:
-        """Empty the piece cache and limit its size; ids never depend on it.
+        """Empty the piece cache and limit its size; ids never depend on it. Frees what `clear_cache` frees.
 
         Args:
             max_bytes: Bytes for one thread, and three eighths of that for each further concurrent thread;

@@ -15,7 +15,7 @@ use crate::sequence::{self, items};
 use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText};
 use crate::trace::MergeTrace;
-use bpe_tokenizer_core::buffer_pool::BufferPool as Vectors;
+use bpe_tokenizer_core::buffer_pool::BufferPool as CorePool;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{
     room_for, BatchOptions, Encoder as Core, Ragged, Special, Trusted, BYTES_PER_ID,
@@ -42,7 +42,7 @@ pub struct Encoder {
     pub decoder: Decoder,
     integers: Integers,
     /// The memory of large results that no longer exist.
-    results: Arc<Vectors<u32>>,
+    results: Arc<CorePool<u32>>,
 }
 
 /// Ids, and for each a span (start, end) or the first and last segment.
@@ -305,7 +305,7 @@ impl Encoder {
             decoder: Decoder::new(core.model().clone()),
             core,
             integers: Integers::default(),
-            results: Arc::new(Vectors::new(MAX_POOLED_BYTES)),
+            results: Arc::new(CorePool::new(MAX_POOLED_BYTES)),
         })
     }
 

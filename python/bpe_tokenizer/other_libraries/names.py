@@ -135,7 +135,7 @@ _FACES: Final[Mapping[str, tuple[Mapping[str, str], str]]] = {
     "minbpe": (_OF_MINBPE, ""),
     "": (_OF_OTHERS, ""),
 }
-# Names among them that a program may give to attributes of its own.
+# A program may use these for attributes of its own.
 _MAY_BE_SET: Final = frozenset({"name", "export", "_pat_str", "_mergeable_ranks", "_special_tokens"})
 
 

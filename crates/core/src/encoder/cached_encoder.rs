@@ -266,7 +266,6 @@ impl<'a> CachedEncoder<'a> {
             ids.len() - start <= PACKED_IDS || self.cache.has_room()
         } else {
             // Most long pieces of scripts without spaces never come again.
-            let piece = &text[range.clone()];
             2 * character_bytes < piece.len() && self.cache.has_room() && self.cache.was_seen(piece)
         };
         if is_worth_it {
