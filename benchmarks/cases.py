@@ -46,6 +46,7 @@ MODES = {
     "numpy": "the same, to a NumPy array",
     "whole": "the whole text in one call, to a NumPy array",
     "batch": "all documents in one call, to whatever the package returns for a batch",
+    "new": "as `batch`, of `str` objects that are new each time",
     "file": "from a file of documents with `<|endoftext|>` between them to ids",
     **{mode: f"texts of {size:,} bytes, one call each, to `list[int]`" for mode, size in _LIST_CALLS.items()},
     **{
@@ -127,7 +128,7 @@ _GROUPS = [
     _Group("gigatoken", ("numpy",), OPENAI, ("warm", "cold")),
     _Group("gigatoken", tuple(_ARRAY_CALLS), OPENAI),
     _Group("gigatoken", ("list", "whole")),
-    _Group("gigatoken", ("batch", "file"), threads=(1, 2)),
+    _Group("gigatoken", ("batch", "new", "file"), threads=(1, 2)),
     # The fastest for lists.
     _Group("fastokens", ("list",), (*OPENAI, "llama3", "qwen2")),
     _Group("fastokens", tuple(_LIST_CALLS), ("o200k", "llama3")),
@@ -144,7 +145,7 @@ _GROUPS = [
 _ALL_GROUPS = [
     *_GROUPS,
     _Group("gigatoken", ("list", "numpy", "whole"), VOCABULARIES),
-    _Group("gigatoken", ("batch", "file"), VOCABULARIES, threads=(1, 2)),
+    _Group("gigatoken", ("batch", "new", "file"), VOCABULARIES, threads=(1, 2)),
     _Group("gigatoken", ("numpy",), VOCABULARIES, ("cold",)),
     _Group("gigatoken", ("batch",), OPENAI, ("cold",)),
     _Group("fastokens", ("list",), VOCABULARIES, ("warm", "cold")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -75,11 +75,13 @@ class Job:
         run: Is timed.
         outcome: Runs it and keeps what comes out: ids, or bytes.
         size: UTF-8 bytes of the text that goes in or comes out.
+        prepare: Runs before it, and is not timed.
     """
 
     run: Callable[[], object]
     outcome: Callable[[], _Ids]
     size: int
+    prepare: Callable[[], None] = lambda: None
 
 
 def job(side: Side, mode: str, inputs: Inputs, threads: int) -> Job:
@@ -119,6 +121,8 @@ def job(side: Side, mode: str, inputs: Inputs, threads: int) -> Job:
     if mode == "batch":
         batch = _offered(side.batch, mode)
         return _one_call(lambda: batch(inputs.documents, threads), inputs.size, side.flat)
+    if mode == "new":
+        return _of_new_texts(_offered(side.batch, mode), inputs, threads, side.flat)
     files = _offered(side.files, mode)
     return _one_call(lambda: files(inputs.path, threads), inputs.size, side.flat)
 
@@ -173,6 +177,21 @@ def _one_by_one(
             call(item)
 
     return Job(run, lambda: flat([call(item) for item in items]), size)
+
+
+def _of_new_texts(
+    batch: Callable[[list[str], int], Any], inputs: Inputs, threads: int, flat: Callable[[Any], _Ids]
+) -> Job:
+    """Return the job of a batch of objects that nobody has encoded: a `str` may keep its UTF-8."""
+    encoded = [document.encode("utf-8") for document in inputs.documents]
+    texts: list[str] = []
+
+    def prepare() -> None:
+        texts[:] = [document.decode("utf-8") for document in encoded]
+
+    prepare()
+    once = _one_call(lambda: batch(texts, threads), inputs.size, flat)
+    return replace(once, prepare=prepare)
 
 
 def _one_call(call: Callable[[], Any], size: int, flat: Callable[[Any], _Ids] = np.asarray) -> Job:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from benchmarks import alone
 from benchmarks.cases import BASELINES, LIMITS, MIXED, Case
 from benchmarks.inputs import SEPARATOR, cut_at_lines, read_documents
-from benchmarks.jobs import Inputs, job
+from benchmarks.jobs import Inputs, Job, job
 from benchmarks.measure import in_turn, on_processors, seconds, spread
 from benchmarks.peers import OURS, Side, SkippedError, load
 from benchmarks.records import Record
@@ -105,7 +105,7 @@ class Suite:
         decodes = case.mode.startswith("decode")
         _compare(expected, given, None if decodes else mine.to_bytes)
         with on_processors(case.threads):
-            return own.size, in_turn(partial(seconds, own.run), partial(seconds, other.run), self._turns)
+            return own.size, in_turn(partial(_seconds, own), partial(_seconds, other), self._turns)
 
     def _cold(self, case: Case) -> tuple[int, list[tuple[float, float]]]:
         self._side(case.peer, case.vocabulary)
@@ -211,6 +211,11 @@ class Suite:
             text = "\n".join(documents)
             path.write_bytes(SEPARATOR.join(cut_at_lines(text, _DOCUMENT)).encode("utf-8"))
         return path
+
+
+def _seconds(task: Job) -> float:
+    task.prepare()
+    return seconds(task.run)
 
 
 def _compare(

@@ -11,6 +11,7 @@
 pub mod alignment;
 pub mod buffer_pool;
 pub mod cache;
+pub mod code_units;
 pub mod decimal;
 pub mod decoder;
 pub mod encoder;

@@ -7,7 +7,8 @@
 mod text_parts;
 
 use bpe_tokenizer_core::buffer_pool::BufferPool;
-use bpe_tokenizer_core::encoder::{BatchOptions, Encoder, Ragged, Special};
+use bpe_tokenizer_core::code_units::CodeUnits;
+use bpe_tokenizer_core::encoder::{BatchOptions, Encoder, Ragged, Special, TextSource};
 use bpe_tokenizer_core::model::Settings;
 use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::normalizers::Normalizer;
@@ -249,6 +250,68 @@ fn options(job_bytes: usize, threads: usize, special: Special) -> BatchOptions {
     }
 }
 
+/// A text as CPython stores it.
+enum Stored {
+    Latin1(Vec<u8>),
+    Ucs2(Vec<u16>),
+    Ucs4(Vec<u32>),
+}
+
+impl Stored {
+    fn new(code_points: &[u32]) -> Self {
+        fn all<U: TryFrom<u32>>(code_points: &[u32]) -> Option<Vec<U>> {
+            code_points.iter().map(|&it| it.try_into().ok()).collect()
+        }
+        let latin1 = all(code_points).map(Self::Latin1);
+        let narrow = latin1.or_else(|| all(code_points).map(Self::Ucs2));
+        narrow.unwrap_or_else(|| Self::Ucs4(code_points.to_vec()))
+    }
+
+    fn of(text: &str) -> Self {
+        Self::new(&text.chars().map(u32::from).collect::<Vec<_>>())
+    }
+
+    fn units(&self) -> CodeUnits<'_> {
+        match self {
+            Self::Latin1(units) => CodeUnits::Latin1(units),
+            Self::Ucs2(units) => CodeUnits::Ucs2(units),
+            Self::Ucs4(units) => CodeUnits::Ucs4(units),
+        }
+    }
+}
+
+/// Compares code units with the ids of the text, alone and in a batch.
+fn check_units(encoder: &Encoder, text: &str, stored: &Stored, job: usize, special: &Special) {
+    let (units, never) = (stored.units(), Interrupt::never());
+    let (mut expected, mut ids) = (Vec::new(), Vec::new());
+    let text = Text::Str(text);
+    encoder
+        .encode(text, special, &mut expected, &never)
+        .unwrap();
+    encoder.encode(units, special, &mut ids, &never).unwrap();
+    assert_eq!(ids, expected, "{text:?}");
+    assert_eq!(
+        encoder.count(units, special, &never).unwrap(),
+        expected.len()
+    );
+    // So many that three threads pay.
+    let many = 1 + (70 << 10) / text.as_bytes().len().max(1);
+    for (threads, times) in [(1, 2), (3, many)] {
+        let options = options(job, threads, special.clone());
+        let texts = vec![TextSource::Units(units); times];
+        let found = encoder.encode_all(texts.into_iter(), &options, &never);
+        let found = found.unwrap();
+        let whole = [&[1][..], &expected, &[2, 3]].concat();
+        assert_eq!(found.offsets.len(), times + 1);
+        for row in found.offsets.windows(2) {
+            let ids = &found.ids[row[0] as usize..row[1] as usize];
+            assert_eq!(ids, whole, "{text:?}");
+        }
+        let counted = encoder.count_all(std::iter::repeat_n(units, times), &options, &never);
+        assert_eq!(counted.unwrap(), found.ids.len());
+    }
+}
+
 /// Compares a batch with single texts. Repeats the texts, so that several threads pay.
 fn check(encoder: &Encoder, texts: &[Text<'_>], job: usize, special: &Special) {
     let bytes: usize = texts.iter().map(|text| text.as_bytes().len()).sum();
@@ -329,6 +392,57 @@ proptest! {
         };
         let documents: Vec<_> = documents.repeat(2).into_iter().map(Text::Str).collect();
         prop_assert!(found.unwrap() == one_by_one(encoder, &documents, &options), "{text:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn code_units_have_the_ids_of_their_text(
+        text in text(0..60),
+        job in prop::sample::select(vec![1, 2, 16, 40, 80, 400]),
+        encoder in prop::sample::select((0..encoders().len()).collect::<Vec<_>>()),
+        all in any::<bool>(),
+    ) {
+        let special = if all { Special::All } else { Special::None };
+        check_units(&encoders()[encoder], &text, &Stored::of(&text), job, &special);
+    }
+}
+
+#[test]
+fn long_code_units_have_the_ids_of_their_text() {
+    let kinds = [
+        "Voilà: été comme hiver. ",
+        "日本語の文 <|end|>です。",
+        "🎉 party e\u{301} 👩\u{200d}👧!\n",
+        "nocuthere",
+    ];
+    for kind in kinds {
+        let text = format!("é{}", kind.repeat(60_000 / kind.chars().count()));
+        for encoder in encoders() {
+            check_units(encoder, &text, &Stored::of(&text), 1 << 16, &Special::All);
+        }
+    }
+}
+
+#[test]
+fn surrogates_in_code_units_are_joined_or_replaced() {
+    let encoder = &encoders()[0];
+    let parts = ["one two ", "日本 ", "\u{fffd}", "🎉 ", "three <|end|> "];
+    // How the units of each part may also be written.
+    let halves: [&[u32]; 5] = [&[], &[], &[0xdc00], &[0xd83c, 0xdf89, 0x20], &[]];
+    let (mut text, mut units) = (String::new(), Vec::new());
+    for turn in 0..60_000 {
+        let part = turn * 7919 % 13 % parts.len();
+        text.push_str(parts[part]);
+        match halves[part] {
+            [] => units.extend(parts[part].chars().map(u32::from)),
+            halves => units.extend_from_slice(halves),
+        }
+    }
+    for job in [16, 1 << 12, 1 << 16] {
+        check_units(encoder, &text, &Stored::new(&units), job, &Special::All);
     }
 }
 

@@ -11,8 +11,9 @@
 
 use crate::encoder::{Encoder, Memory, PrefixSuffix};
 use crate::objects;
+use crate::strings;
 use crate::tokenizer_base::TokenizerBase;
-use bpe_tokenizer_core::encoder::Special;
+use bpe_tokenizer_core::encoder::{Special, TextSource};
 use bpe_tokenizer_core::text::Text;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -286,7 +287,7 @@ impl<'py> Tokenizer<'py> {
         &self,
         text: &'a Bound<'py, PyAny>,
         [adds, allowed, disallowed, threads]: Options<'_, 'py>,
-    ) -> PyResult<Option<(Text<'a>, Special, PrefixSuffix)>> {
+    ) -> PyResult<Option<(TextSource<'a>, Special, PrefixSuffix)>> {
         let are_usual = disallowed.is_none_or(is_empty_tuple) && threads.is_none_or(is_one);
         let (true, Ok(text), Some(adds), Some(special)) = (
             are_usual,
@@ -296,8 +297,9 @@ impl<'py> Tokenizer<'py> {
         ) else {
             return Ok(None);
         };
-        // A text with surrogates has no UTF-8.
-        let Ok(text) = text.to_str() else {
+        // Where the layout of strings is not known, a text with surrogates has no UTF-8.
+        let utf8 = || Some(Text::Str(text.to_str().ok()?).into());
+        let Some(text) = strings::source_of(text).or_else(utf8) else {
             return Ok(None);
         };
         let mut added = PrefixSuffix::default();
@@ -305,7 +307,7 @@ impl<'py> Tokenizer<'py> {
             let name = intern!(self.state.py(), "prefix_suffix_ids");
             added = self.state.getattr(name)?.extract()?;
         }
-        Ok(Some((Text::Str(text), special, added)))
+        Ok(Some((text, special, added)))
     }
 }
 

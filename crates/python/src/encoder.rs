@@ -13,16 +13,15 @@ use crate::objects;
 use crate::rows::{CheckedTexts, OffsetRows};
 use crate::sequence::{self, items};
 use crate::settings::value_of;
-use crate::text::{to_text, PySpecial, PyText};
+use crate::text::{to_text, PySpecial, PyText, PyTextSource};
 use crate::trace::MergeTrace;
 use bpe_tokenizer_core::buffer_pool::BufferPool as CorePool;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{
-    room_for, BatchOptions, Encoder as Core, Ragged, Special, Trusted, BYTES_PER_ID,
+    room_for, BatchOptions, Encoder as Core, Ragged, Special, TextSource, Trusted, BYTES_PER_ID,
 };
 use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
-use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::threads::ordered;
 use bpe_tokenizer_core::{Interrupt, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -152,16 +151,15 @@ impl Encoder {
     pub fn ids(
         &self,
         py: Python<'_>,
-        text: Text<'_>,
+        text: TextSource<'_>,
         special: &Special,
         (prefix, suffix): &PrefixSuffix,
         memory: Memory,
     ) -> PyResult<Vec<u32>> {
-        let length = text.as_bytes().len();
-        self.run(py, length, |interrupt| {
-            let mut ids = match length <= 4 * MAX_KEPT_IDS {
+        self.run(py, text.len(), |interrupt| {
+            let mut ids = match text.len() <= 4 * MAX_KEPT_IDS {
                 true => KEPT_IDS.take(),
-                false => self.room(memory, length),
+                false => self.room(memory, text.estimated_bytes()),
             };
             ids.clear();
             append(&mut ids, prefix)?;
@@ -175,22 +173,27 @@ impl Encoder {
     fn ids_in_threads(
         &self,
         py: Python<'_>,
-        text: PyText,
+        text: PyTextSource,
         special: Special,
         threads: usize,
         memory: Memory,
     ) -> PyResult<Vec<u32>> {
         let affixes = PrefixSuffix::default();
         if threads == 1 {
-            return self.ids(py, text.as_text(), &special, &affixes, memory);
+            return self.ids(py, text.get(), &special, &affixes, memory);
         }
         let options = options(special, threads, affixes);
         Ok(self.batch(py, &[text], &options, memory)?.ids)
     }
 
     /// The number of ids of a text.
-    pub fn count_ids(&self, py: Python<'_>, text: Text<'_>, special: &Special) -> PyResult<usize> {
-        self.run(py, text.as_bytes().len(), |interrupt| {
+    pub fn count_ids(
+        &self,
+        py: Python<'_>,
+        text: TextSource<'_>,
+        special: &Special,
+    ) -> PyResult<usize> {
+        self.run(py, text.len(), |interrupt| {
             self.core.count(text, special, interrupt)
         })
     }
@@ -271,13 +274,14 @@ impl Encoder {
     fn batch(
         &self,
         py: Python<'_>,
-        texts: &[PyText],
+        texts: &[PyTextSource],
         options: &BatchOptions,
         memory: Memory,
     ) -> PyResult<Ragged> {
-        let bytes = texts.iter().map(PyText::len).sum();
+        let texts = texts.iter().map(PyTextSource::get);
+        let bytes = texts.clone().map(TextSource::estimated_bytes).sum();
         self.run(py, bytes, |interrupt| {
-            let texts = texts.iter().map(PyText::as_text);
+            let texts = texts.clone();
             match memory {
                 Memory::New => self.core.encode_all(texts, options, interrupt),
                 Memory::Pooled => {
@@ -320,7 +324,7 @@ impl Encoder {
     fn encode<'py>(
         &self,
         py: Python<'py>,
-        text: PyText,
+        text: PyTextSource,
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -332,7 +336,7 @@ impl Encoder {
     fn encode_numpy<'py>(
         &self,
         py: Python<'py>,
-        text: PyText,
+        text: PyTextSource,
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
@@ -448,7 +452,7 @@ impl Encoder {
     fn encode_batch<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = items)] texts: Vec<PyText>,
+        #[pyo3(from_py_with = items)] texts: Vec<PyTextSource>,
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -469,7 +473,7 @@ impl Encoder {
     fn encode_ragged<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = items)] texts: Vec<PyText>,
+        #[pyo3(from_py_with = items)] texts: Vec<PyTextSource>,
         special: PySpecial,
         threads: usize,
         prefix_suffix_ids: PrefixSuffix,
@@ -590,16 +594,16 @@ impl Encoder {
     fn count(
         &self,
         py: Python<'_>,
-        text: PyText,
+        text: PyTextSource,
         special: PySpecial,
         threads: usize,
     ) -> PyResult<usize> {
         if threads == 1 {
-            return self.count_ids(py, text.as_text(), &special.0);
+            return self.count_ids(py, text.get(), &special.0);
         }
         let options = options(special.0, threads, PrefixSuffix::default());
-        self.run(py, text.len(), |interrupt| {
-            let texts = std::iter::once(text.as_text());
+        self.run(py, text.get().len(), |interrupt| {
+            let texts = std::iter::once(text.get());
             self.core.count_all(texts, &options, interrupt)
         })
     }

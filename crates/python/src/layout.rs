@@ -1,12 +1,13 @@
-//! How known releases of CPython lay out lists, integers and tuples in memory.
+//! How known releases of CPython lay out lists, integers, tuples and strings in memory.
 //!
 //! Through the stable ABI, an item of a list costs a call or two: more than finding its id. The releases that are tested
-//! share one layout, which `items.rs` and `integers.rs` use. Other releases use the functions of the stable ABI.
+//! share one layout, which `items.rs`, `integers.rs` and `strings.rs` use. Other releases use the functions of the stable
+//! ABI.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyList, PyTuple};
+use pyo3::types::{PyInt, PyList, PyString, PyTuple};
 use std::mem::offset_of;
 
 /// The tested versions.
@@ -38,6 +39,17 @@ pub struct Pair {
     pub items: [*mut ffi::PyObject; 2],
 }
 
+/// The beginning of `PyASCIIObject`, which every `str` has.
+#[repr(C)]
+pub struct Str {
+    object: Object,
+    /// The number of code points.
+    pub length: isize,
+    hash: isize,
+    /// Bits 2 to 4: the bytes of a code unit. Bit 5: the units follow the object. Bit 6: they are ASCII.
+    pub state: u32,
+}
+
 /// `PyLongObject` of one digit: an `int` from 0 to [`MAX_DIGIT`].
 #[repr(C)]
 pub struct Digit {
@@ -57,6 +69,10 @@ pub struct Layout {
     tag_of_zero: usize,
     /// The tag of the other integers of one digit.
     pub tag: usize,
+    /// Where the text of an ASCII `str` begins. Another one has the length of its UTF-8 there, and then its address.
+    pub ascii: usize,
+    /// Where the code units of another `str` begin.
+    pub units: usize,
 }
 
 impl Layout {
@@ -75,6 +91,9 @@ impl Layout {
         let pair_without_items = offset_of!(Pair, items) - offset_of!(Pair, object);
         let sys = py.import("sys")?;
         let digits = sys.getattr("int_info")?;
+        // Before 3.12, a `str` may also have text of C's `wchar_t`.
+        let ascii = if version.minor < 12 { 48 } else { 40 };
+        let units = ascii + if version.minor < 12 { 24 } else { 16 };
         // Builds that trace references have this function, and must know each object.
         let is_known = !sys.hasattr("getobjects")?
             && TESTED_VERSIONS.contains(&(version.major, version.minor))
@@ -83,14 +102,21 @@ impl Layout {
             && size(tuple.into_any(), "__itemsize__")? == size_of::<*mut ffi::PyObject>()
             && size(py.get_type::<PyInt>().into_any(), "__basicsize__")?
                 == offset_of!(Digit, digit)
-            && size(digits, "bits_per_digit")? == 30;
+            && size(digits, "bits_per_digit")? == 30
+            && size(py.get_type::<PyString>().into_any(), "__basicsize__")?
+                == units + size_of::<*const u8>();
         // Since 3.12, the lowest three bits are the sign.
         let (tag_of_zero, tag) = if version.minor < 12 {
             (0, 1)
         } else {
             (1, 1 << 3)
         };
-        Ok(is_known.then_some(Self { tag_of_zero, tag }))
+        Ok(is_known.then_some(Self {
+            tag_of_zero,
+            tag,
+            ascii,
+            units,
+        }))
     }
 
     /// An `int` of one digit, with one reference.

@@ -26,6 +26,7 @@ mod rows;
 mod sequence;
 mod settings;
 mod stream;
+mod strings;
 mod text;
 mod token_table;
 mod tokenizer_base;

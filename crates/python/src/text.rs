@@ -1,8 +1,9 @@
-//! Python text to the core's and back. A `str` whose UTF-8 Python has is not copied.
+//! Python text to the core's and back. A `str` is not copied.
 
 use crate::call::{exception, to_python};
 use crate::objects;
-use bpe_tokenizer_core::encoder::Special;
+use crate::strings::{source_of, HeldUnits};
+use bpe_tokenizer_core::encoder::{Special, TextSource};
 use bpe_tokenizer_core::reserve;
 use bpe_tokenizer_core::text::Text;
 use pyo3::exceptions::PyMemoryError;
@@ -14,6 +15,8 @@ use rustc_hash::FxHashSet;
 /// A `str` or `bytes` argument, held for a call without the GIL.
 pub enum PyText {
     Str(PyBackedStr),
+    /// The UTF-8 of a `str` for which Python has none: Python would make it more slowly, and keep it.
+    Made(String),
     /// A `str` with surrogates: pairs are joined, lone ones become U+FFFD. The numbers count the characters of
     /// the result up to each joined pair, inclusive.
     Repaired(String, Vec<usize>),
@@ -26,6 +29,14 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(text) = object.cast::<PyString>() {
             let text = text.to_owned();
+            if let Some(TextSource::Units(units)) = source_of(&text) {
+                if !units.has_surrogates() {
+                    let mut utf8 = String::new();
+                    let made = units.append_to(&mut utf8);
+                    made.map_err(|error| to_python(object.py(), &error))?;
+                    return Ok(Self::Made(utf8));
+                }
+            }
             return match PyBackedStr::try_from(text.clone()) {
                 Ok(text) => Ok(Self::Str(text)),
                 Err(error) if error.is_instance_of::<PyMemoryError>(object.py()) => Err(error),
@@ -41,6 +52,34 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
         let given = object.get_type().qualname()?;
         let message = format!("text must be str or bytes, not {given}");
         Err(exception(object.py(), "ArgumentTypeError", message))
+    }
+}
+
+/// A `str` or `bytes` argument of a call that needs no positions in its UTF-8, held without the GIL.
+pub enum PyTextSource {
+    /// A `str` whose UTF-8 Python does not have.
+    Units(HeldUnits),
+    Text(PyText),
+}
+
+impl<'py> FromPyObject<'_, 'py> for PyTextSource {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let text = object.cast::<PyString>().ok();
+        match text.and_then(|text| HeldUnits::of(&text)) {
+            Some(units) => Ok(Self::Units(units)),
+            None => object.extract().map(Self::Text),
+        }
+    }
+}
+
+impl PyTextSource {
+    pub fn get(&self) -> TextSource<'_> {
+        match self {
+            Self::Units(units) => units.get().into(),
+            Self::Text(text) => text.as_text().into(),
+        }
     }
 }
 
@@ -85,7 +124,7 @@ impl PyText {
     pub fn as_text(&self) -> Text<'_> {
         match self {
             Self::Str(text) => Text::Str(text),
-            Self::Repaired(text, _) => Text::Str(text),
+            Self::Made(text) | Self::Repaired(text, _) => Text::Str(text),
             Self::Bytes(bytes) => Text::Bytes(bytes),
         }
     }
@@ -98,7 +137,7 @@ impl PyText {
     pub fn has_byte_positions(&self) -> bool {
         match self {
             Self::Str(text) => text.is_ascii(),
-            Self::Repaired(..) => false,
+            Self::Made(_) | Self::Repaired(..) => false,
             Self::Bytes(_) => true,
         }
     }
@@ -107,7 +146,7 @@ impl PyText {
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Str(text) => Some(text),
-            Self::Repaired(text, _) => Some(text),
+            Self::Made(text) | Self::Repaired(text, _) => Some(text),
             Self::Bytes(_) => None,
         }
     }

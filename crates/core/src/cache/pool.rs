@@ -21,6 +21,8 @@ pub struct Workspace {
     pub keys: [KeyBatch; 2],
     /// Those of them that the cache lacks.
     pub misses: Misses,
+    /// The UTF-8 of a text in code units.
+    pub utf8: String,
     /// The pool's generation when the workspace was made.
     generation: u64,
 }
@@ -33,6 +35,7 @@ impl Workspace {
             block: Block::default(),
             keys: Default::default(),
             misses: Misses::default(),
+            utf8: String::new(),
             generation,
         })
     }

@@ -2,8 +2,9 @@
 
 use super::added_tokens::{Matchers, Search, Special};
 use super::cuts::Cuts;
-use super::Encoder;
+use super::{Encoder, TextSource};
 use crate::buffer_pool::BufferPool;
+use crate::code_units::CodeUnits;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::memory::{make_room, return_freed};
@@ -23,6 +24,9 @@ const LARGE: usize = 64 << 20;
 const TEXT_COST: usize = 16;
 /// Most texts have fewer ids than one for this many bytes. For a first allocation.
 pub const BYTES_PER_ID: usize = 3;
+
+/// A code unit that is not ASCII has about this many bytes.
+const BYTES_PER_UNIT: usize = 2;
 
 /// Memory for the ids of so many bytes of texts, of a pool if it has some. New memory is an eighth larger, so that it later
 /// does for texts that are somewhat longer: pages that nobody writes to cost nothing.
@@ -68,7 +72,7 @@ impl Encoder {
     /// thread.
     pub fn encode_all<'t>(
         &self,
-        texts: impl Iterator<Item = Text<'t>> + Clone + Send,
+        texts: impl Iterator<Item: Into<TextSource<'t>>> + Clone + Send,
         options: &BatchOptions,
         interrupt: &Interrupt<'_>,
     ) -> Result<Ragged> {
@@ -80,12 +84,13 @@ impl Encoder {
     /// As [`Encoder::encode_all`]. The ids get their room from a pool, and may have more than they need.
     pub fn encode_pooled<'t>(
         &self,
-        texts: impl Iterator<Item = Text<'t>> + Clone + Send,
+        texts: impl Iterator<Item: Into<TextSource<'t>>> + Clone + Send,
         pool: &BufferPool<u32>,
         options: &BatchOptions,
         interrupt: &Interrupt<'_>,
     ) -> Result<Ragged> {
-        let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
+        let texts = texts.map(Into::into);
+        let bytes = texts.clone().map(TextSource::estimated_bytes).sum();
         let batch = Batch::new(self, options, bytes, interrupt)?;
         let jobs = TextJobs::new(&batch, texts, batch.part_bytes());
         batch.collect(jobs, pool, |thread, parts, encoded| {
@@ -93,14 +98,71 @@ impl Encoder {
         })
     }
 
+    /// Appends the ids of a text in code units, part by part.
+    pub(super) fn encode_units(
+        &self,
+        units: CodeUnits<'_>,
+        special: &Special,
+        ids: &mut Vec<u32>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<()> {
+        let mut encoded = Encoded {
+            ids: std::mem::take(ids),
+            ends: Vec::new(),
+        };
+        self.for_parts(units, special, interrupt, |batch, parts| {
+            batch.encode(0, parts.into_iter(), &mut encoded)
+        })?;
+        *ids = encoded.ids;
+        Ok(())
+    }
+
+    /// The number of ids of a text in code units.
+    pub(super) fn count_units(
+        &self,
+        units: CodeUnits<'_>,
+        special: &Special,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<usize> {
+        let mut count = 0;
+        self.for_parts(units, special, interrupt, |batch, parts| {
+            count += batch.count(0, parts.into_iter())?;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    /// Calls `work` with the parts of a text, on this thread.
+    fn for_parts<'t>(
+        &self,
+        units: CodeUnits<'t>,
+        special: &Special,
+        interrupt: &Interrupt<'_>,
+        mut work: impl FnMut(&Batch<'_>, Vec<DocumentPart<'t>>) -> Result<()>,
+    ) -> Result<()> {
+        let options = BatchOptions {
+            special: special.clone(),
+            threads: 1,
+            ..BatchOptions::default()
+        };
+        let batch = Batch::new(self, &options, units.len(), interrupt)?;
+        let text = std::iter::once(units.into());
+        for parts in TextJobs::new(&batch, text, batch.part_bytes()) {
+            interrupt.poll()?;
+            work(&batch, parts)?;
+        }
+        Ok(())
+    }
+
     /// The number of ids of all texts together.
     pub fn count_all<'t>(
         &self,
-        texts: impl Iterator<Item = Text<'t>> + Clone + Send,
+        texts: impl Iterator<Item: Into<TextSource<'t>>> + Clone + Send,
         options: &BatchOptions,
         interrupt: &Interrupt<'_>,
     ) -> Result<usize> {
-        let bytes = texts.clone().map(|text| text.as_bytes().len()).sum();
+        let texts = texts.map(Into::into);
+        let bytes = texts.clone().map(TextSource::estimated_bytes).sum();
         let batch = Batch::new(self, options, bytes, interrupt)?;
         let jobs = TextJobs::new(&batch, texts, batch.part_bytes());
         let mut count = 0;
@@ -119,7 +181,7 @@ impl Encoder {
 
 /// A document or a part of one.
 pub struct DocumentPart<'a> {
-    pub text: Text<'a>,
+    pub text: TextSource<'a>,
     pub is_first: bool,
     pub is_last: bool,
 }
@@ -195,6 +257,15 @@ impl<'a> Batch<'a> {
         })
     }
 
+    /// As [`Batch::first_part`], of code units.
+    fn first_part_of_units(&self, units: CodeUnits<'_>) -> usize {
+        let Some(cuts) = self.cuts() else {
+            return units.len();
+        };
+        let size = (self.job_bytes / BYTES_PER_UNIT).max(1);
+        first_chunk(units.len(), size, |range| cuts.last_of_units(units, range))
+    }
+
     /// The length of the next part of a document, as [`Batch::first_part_of_unfinished`].
     pub fn next_part(&self, document: &[u8], limit: &mut usize) -> usize {
         let Some(cuts) = self.cuts() else {
@@ -248,10 +319,11 @@ impl<'a> Batch<'a> {
                     if part.is_first {
                         append(ids, &self.options.prefix_ids)?;
                     }
-                    self.encoder
-                        .for_each_segment(part.text, search, &mut |segment| {
+                    pieces.with_text(part.text, |pieces, text| {
+                        self.encoder.for_each_segment(text, search, &mut |segment| {
                             pieces.encode(segment, usize::MAX, ids)
-                        })?;
+                        })
+                    })?;
                     if part.is_last {
                         append(ids, &self.options.suffix_ids)?;
                         push(ends, ids.len() as i64)?;
@@ -274,11 +346,12 @@ impl<'a> Batch<'a> {
                 parts.try_for_each(|part| {
                     count += usize::from(part.is_first) * self.options.prefix_ids.len();
                     count += usize::from(part.is_last) * self.options.suffix_ids.len();
-                    self.encoder
-                        .for_each_segment(part.text, search, &mut |segment| {
+                    pieces.with_text(part.text, |pieces, text| {
+                        self.encoder.for_each_segment(text, search, &mut |segment| {
                             count += pieces.count(segment)?;
                             Ok(true)
                         })
+                    })
                 })?;
                 Ok(count)
             })
@@ -350,11 +423,11 @@ struct TextJobs<'a, 't, I> {
     batch: &'a Batch<'a>,
     texts: I,
     /// A text that is partly in jobs already, and where its rest begins.
-    unfinished: Option<(Text<'t>, usize)>,
+    unfinished: Option<(TextSource<'t>, usize)>,
     part_bytes: usize,
 }
 
-impl<'a, 't, I: Iterator<Item = Text<'t>>> TextJobs<'a, 't, I> {
+impl<'a, 't, I: Iterator<Item = TextSource<'t>>> TextJobs<'a, 't, I> {
     fn new(batch: &'a Batch<'a>, texts: I, part_bytes: usize) -> Self {
         Self {
             batch,
@@ -363,9 +436,18 @@ impl<'a, 't, I: Iterator<Item = Text<'t>>> TextJobs<'a, 't, I> {
             part_bytes,
         }
     }
+
+    /// The length of the first part of a text. Code units are in parts also for one thread, which then needs memory for the
+    /// UTF-8 of one part.
+    fn first_part(&self, text: TextSource<'t>) -> usize {
+        match text {
+            TextSource::Text(text) => self.batch.first_part(text.as_bytes(), self.part_bytes),
+            TextSource::Units(units) => self.batch.first_part_of_units(units),
+        }
+    }
 }
 
-impl<'t, I: Iterator<Item = Text<'t>>> Iterator for TextJobs<'_, 't, I> {
+impl<'t, I: Iterator<Item = TextSource<'t>>> Iterator for TextJobs<'_, 't, I> {
     type Item = Vec<DocumentPart<'t>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -375,18 +457,21 @@ impl<'t, I: Iterator<Item = Text<'t>>> Iterator for TextJobs<'_, 't, I> {
             let Some((text, start)) = unfinished.or_else(|| Some((self.texts.next()?, 0))) else {
                 break;
             };
-            let whole = text.as_bytes();
-            let length = self.batch.first_part(&whole[start..], self.part_bytes);
+            let length = self.first_part(text.slice(start..text.len()));
             let end = start + length;
-            if end < whole.len() {
+            if end < text.len() {
                 self.unfinished = Some((text, end));
             }
             parts.push(DocumentPart {
                 text: text.slice(start..end),
                 is_first: start == 0,
-                is_last: end == whole.len(),
+                is_last: end == text.len(),
             });
-            bytes += length + TEXT_COST;
+            bytes += TEXT_COST
+                + match text {
+                    TextSource::Text(_) => length,
+                    TextSource::Units(_) => BYTES_PER_UNIT * length,
+                };
         }
         (!parts.is_empty()).then_some(parts)
     }

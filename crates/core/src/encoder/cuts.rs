@@ -2,6 +2,7 @@
 
 use super::added_tokens::Matchers;
 use super::Encoder;
+use crate::code_units::CodeUnits;
 use crate::text::floor_char_boundary;
 use std::ops::Range;
 
@@ -55,6 +56,28 @@ impl<'a> Cuts<'a> {
             end = start;
             self.last_in(chunk.valid(), document, start)
         })
+    }
+
+    /// The last cut in a range of code units.
+    pub fn last_of_units(&self, units: CodeUnits<'_>, range: Range<usize>) -> Option<usize> {
+        // A token that overlaps the range has no more units than bytes.
+        let margin = self.longest_token();
+        let from = range.start.saturating_sub(margin);
+        let to = units.len().min(range.end.saturating_add(margin));
+        // Where no surrogates are joined, each unit is a character.
+        if units.slice(from..to).has_surrogates() {
+            return None;
+        }
+        let mut text = String::new();
+        let mut append = |range| {
+            units.slice(range).append_to(&mut text).ok()?;
+            Some(text.len())
+        };
+        let start = append(from..range.start)?;
+        let end = append(range.clone())?;
+        append(range.end..to)?;
+        let cut = self.last(text.as_bytes(), start..end)?;
+        Some(range.start + text[start..cut].chars().count())
     }
 
     /// The part of a text between a cut near its beginning and one near its end, whatever precedes and follows the

@@ -109,7 +109,7 @@ impl Files<'_> {
                 .check_disallowed(&text[document], &section.path, base)?;
         }
         let parts = documents(text, separator).map(|document| DocumentPart {
-            text: Text::Str(&text[document]),
+            text: Text::Str(&text[document]).into(),
             is_first,
             is_last,
         });

@@ -13,11 +13,13 @@ mod piece_encoder;
 mod spans;
 mod splitter;
 mod stream;
+mod text_source;
 
 pub use added_tokens::Special;
 pub use batch::{room_for, BatchOptions, Ragged, BYTES_PER_ID};
 pub use spans::{FoundToken, Origin, Span, Trusted};
 pub use stream::EncodeStream;
+pub use text_source::TextSource;
 
 use added_tokens::{AddedTokens, Matchers, Search};
 use splitter::{Splitter, TextSegment};
@@ -34,6 +36,9 @@ use crate::text::Text;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+
+/// The UTF-8 of more code units is made part by part.
+const MAX_WHOLE_UNITS: usize = 32 << 10;
 
 /// A model compiled for encoding. Threads may share it.
 pub struct Encoder {
@@ -87,48 +92,62 @@ impl Encoder {
     }
 
     /// Appends the ids of a text.
-    pub fn encode(
+    pub fn encode<'t>(
         &self,
-        text: Text<'_>,
+        text: impl Into<TextSource<'t>>,
         special: &Special,
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        self.encode_up_to(text, special, usize::MAX, ids, interrupt)
+        match text.into() {
+            TextSource::Units(units) if units.len() > MAX_WHOLE_UNITS => {
+                self.encode_units(units, special, ids, interrupt)
+            }
+            text => self.encode_up_to(text, special, usize::MAX, ids, interrupt),
+        }
     }
 
     /// Appends the ids of a text. Stops after the piece that brings them to `limit` or more.
-    pub fn encode_up_to(
+    pub fn encode_up_to<'t>(
         &self,
-        text: Text<'_>,
+        text: impl Into<TextSource<'t>>,
         special: &Special,
         limit: usize,
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let matchers = self.matchers(special)?;
+        let (text, matchers) = (text.into(), self.matchers(special)?);
+        let search = Search::new(&matchers, false, interrupt);
         self.with_piece_encoder(interrupt, |pieces| {
-            self.for_each_segment(
-                text,
-                Search::new(&matchers, false, interrupt),
-                &mut |segment| pieces.encode(segment, limit, ids),
-            )
+            pieces.with_text(text, |pieces, text| {
+                self.for_each_segment(text, search, &mut |segment| {
+                    pieces.encode(segment, limit, ids)
+                })
+            })
         })
     }
 
     /// The number of ids of a text. Takes less time and memory than the ids.
-    pub fn count(
+    pub fn count<'t>(
         &self,
-        text: Text<'_>,
+        text: impl Into<TextSource<'t>>,
         special: &Special,
         interrupt: &Interrupt<'_>,
     ) -> Result<usize> {
+        let text = match text.into() {
+            TextSource::Units(units) if units.len() > MAX_WHOLE_UNITS => {
+                return self.count_units(units, special, interrupt);
+            }
+            text => text,
+        };
         let (matchers, mut count) = (self.matchers(special)?, 0);
         let search = Search::new(&matchers, false, interrupt);
         self.with_piece_encoder(interrupt, |pieces| {
-            self.for_each_segment(text, search, &mut |segment| {
-                count += pieces.count(segment)?;
-                Ok(true)
+            pieces.with_text(text, |pieces, text| {
+                self.for_each_segment(text, search, &mut |segment| {
+                    count += pieces.count(segment)?;
+                    Ok(true)
+                })
             })
         })?;
         Ok(count)

@@ -2,16 +2,21 @@
 
 use super::cached_encoder::CachedEncoder;
 use super::splitter::{Splitter, TextSegment};
-use super::{Encoder, Segment};
+use super::{Encoder, Segment, TextSource};
 use crate::cache::{key_of, KeyBatch, KeySpace, Misses, KEY_BYTES};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::pretokenize::{Block, Piece};
 use crate::reserve::{push, reserve};
+use crate::text::Text;
+use std::mem::take;
 use std::ops::Range;
 
 /// Pieces between two polls for interrupts.
 const POLL_INTERVAL: usize = 1 << 14;
+
+/// The memory of longer UTF-8 is not kept for the next text.
+const MAX_KEPT_UTF8: usize = 256 << 10;
 
 /// Encodes the segments of one call.
 pub struct PieceEncoder<'a> {
@@ -20,6 +25,7 @@ pub struct PieceEncoder<'a> {
     block: &'a mut Block,
     keys: &'a mut [KeyBatch; 2],
     misses: &'a mut Misses,
+    utf8: &'a mut String,
     pieces_until_poll: usize,
     /// The error that stopped the current segment.
     failure: Option<Error>,
@@ -55,6 +61,7 @@ impl Encoder {
                 block: &mut workspace.block,
                 keys: &mut workspace.keys,
                 misses: &mut workspace.misses,
+                utf8: &mut workspace.utf8,
                 pieces_until_poll: POLL_INTERVAL,
                 failure: None,
                 piece_ids: Vec::new(),
@@ -64,6 +71,27 @@ impl Encoder {
 }
 
 impl PieceEncoder<'_> {
+    /// Runs `work` with a text as it is encoded.
+    #[inline]
+    pub fn with_text<R>(
+        &mut self,
+        source: TextSource<'_>,
+        work: impl FnOnce(&mut Self, Text<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let units = match source {
+            TextSource::Text(text) => return work(self, text),
+            TextSource::Units(units) => units,
+        };
+        let mut utf8 = take(self.utf8);
+        utf8.clear();
+        units.append_to(&mut utf8)?;
+        let result = work(self, Text::Str(&utf8));
+        if utf8.capacity() <= MAX_KEPT_UTF8 {
+            *self.utf8 = utf8;
+        }
+        result
+    }
+
     /// Stage 3: appends the ids of a segment. Stops after the piece that brings them to `limit` or more.
     /// Returns whether they are fewer.
     pub fn encode(
