@@ -7,9 +7,35 @@ use pyo3::types::PyTuple;
 use std::ffi::CString;
 use std::io;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// Releasing the GIL pays off from this many bytes of text on.
 const MIN_BYTES_TO_RELEASE: usize = 4 << 10;
+
+/// Without the GIL, a check for signals follows the last one after this time. To get the GIL may take 5 ms, and takes it
+/// from another thread.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(20);
+
+/// Tells when the next check for signals is due.
+struct Checks(Mutex<Instant>);
+
+impl Checks {
+    /// The first check is due some time from now.
+    fn new() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+
+    /// Whether a check is due. It is then made.
+    fn are_due(&self) -> bool {
+        self.0.lock().is_ok_and(|mut last| {
+            let are_due = last.elapsed() >= BETWEEN_CHECKS;
+            if are_due {
+                *last = Instant::now();
+            }
+            are_due
+        })
+    }
+}
 
 /// Runs `work` on `bytes` bytes of input. Checks for signals (Ctrl-C) when `work` polls.
 pub fn run<T: Send>(
@@ -18,12 +44,12 @@ pub fn run<T: Send>(
     work: impl FnOnce(&Interrupt<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
     let signal = Mutex::new(None);
-    let poll = || Python::attach(|py| keep(&signal, py.check_signals()));
-    let guarded = || work(&Interrupt::new(&poll));
+    let check = || Python::attach(|py| keep(&signal, py.check_signals()));
     let result = if bytes < MIN_BYTES_TO_RELEASE {
-        guarded()
+        work(&Interrupt::new(&check))
     } else {
-        py.detach(guarded)
+        let checks = Checks::new();
+        py.detach(|| work(&Interrupt::new(&|| checks.are_due() && check())))
     };
     // The work may have noticed the signal too late to fail.
     match (signal.into_inner().ok().flatten(), result) {
@@ -37,8 +63,9 @@ pub fn run_with_calls<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Interrupt<'_>, &Calls<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let raised = Mutex::new(None);
-    let poll = || is_set(&raised) || Python::attach(|py| keep(&raised, py.check_signals()));
+    let (raised, checks) = (Mutex::new(None), Checks::new());
+    let check = || Python::attach(|py| keep(&raised, py.check_signals()));
+    let poll = || is_set(&raised) || checks.are_due() && check();
     let result = py.detach(|| work(&Interrupt::new(&poll), &Calls(&raised)));
     match (take(&raised), result) {
         (Some(raised), _) => Err(raised),

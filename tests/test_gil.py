@@ -1,0 +1,61 @@
+"""A long call leaves the GIL to the other threads."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+
+# How long a thread keeps the GIL that another one waits for.
+_INTERVAL = 0.1
+# In so many jobs, which all could look for signals.
+_JOBS = 100
+_TEXTS = ["low lower lowest " * 400] * (_JOBS * 10)
+_TEXT = "".join(_TEXTS)
+
+_CALLS: dict[str, Callable[[BPETokenizer], object]] = {
+    "ragged": lambda tokenizer: tokenizer.encode_ragged(_TEXTS, threads=1),
+    "batch in two threads": lambda tokenizer: tokenizer.encode_batch(_TEXTS, threads=2),
+    "count": lambda tokenizer: tokenizer.count_tokens(_TEXT, threads=2),
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> BPETokenizer:
+    return BPETokenizer().train("low lower lowest", 260, verbose=False)
+
+
+@contextmanager
+def rival() -> Iterator[None]:
+    """Run a thread that always wants the GIL."""
+    ended = threading.Event()
+
+    def spin() -> None:
+        while not ended.is_set():
+            pass
+
+    before = sys.getswitchinterval()
+    thread = threading.Thread(target=spin)
+    thread.start()
+    try:
+        sys.setswitchinterval(_INTERVAL)
+        yield
+    finally:
+        sys.setswitchinterval(before)
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("call", _CALLS)
+def test_a_long_call_rarely_waits_for_the_gil(call: str, tokenizer: BPETokenizer) -> None:
+    with rival():
+        begin = time.perf_counter()
+        _CALLS[call](tokenizer)
+        waits = (time.perf_counter() - begin) / _INTERVAL
+    assert waits < _JOBS / 2
