@@ -69,7 +69,20 @@ OPTIONS: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
     {},
     optional={
         "add_special_tokens": st.sampled_from([True, False, 1, 0, None, "all", 2]),
-        "allowed_special": st.sampled_from(["none", "all", "none_raise", {END}, frozenset(), None, 7]),
+        "allowed_special": st.sampled_from(
+            [
+                "none",
+                "all",
+                "none_raise",
+                {END},
+                frozenset([END]),
+                frozenset(),
+                {"<|no|>"},
+                {END, 7},
+                [END],
+                None,
+            ]
+        ),
         "disallowed_special": st.sampled_from([(), (END,), "all", set(), None]),
         "threads": st.sampled_from([1, 2, None, 0, -1, 1.0, True, 2**80]),
     },
@@ -124,9 +137,13 @@ def test_a_usual_call_runs_no_python_function(name: str) -> None:
         lambda: method("low", add_special_tokens=True),
         lambda: method("low", add_special_tokens=False, allowed_special="none"),
         lambda: method("low", allowed_special="all", disallowed_special=(), threads=1),
+        lambda: method("low", allowed_special={END}),
+        lambda: method("low", allowed_special=frozenset([END])),
+        lambda: method("low", disallowed_special="all"),
+        lambda: method("low", threads=2),
     ]
     assert [functions_called(call) for call in usual] == [0] * len(usual)
-    assert functions_called(lambda: method("low", allowed_special={END})) > 0
+    assert functions_called(lambda: method("low", allowed_special=[END])) > 0
     assert functions_called(lambda: method(Text("low"))) > 0
 
 

@@ -168,3 +168,22 @@ def test_a_command_that_waits_for_a_pipe_ends_with_130(tmp_path: Path) -> None:
         os.close(writer)
         assert (process.returncode, output) == (130, ""), (name, errors)
         assert "Traceback" not in errors, name
+
+
+def test_many_short_calls_from_c_can_be_interrupted(tmp_path: Path) -> None:
+    # No bytecode runs between them, so only the calls can look for signals.
+    program = """
+    import signal
+    from collections import deque
+    from itertools import repeat
+    text = "low lower " * 20_000
+    texts = repeat(text, 20_000)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        deque(map(tokenizer.count_tokens, texts), maxlen=0)
+    except KeyboardInterrupt:
+        print(texts.__length_hint__())
+    """
+    left, _ = run(program, tmp_path).communicate(timeout=100)
+    assert int(left) > 10_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import sys
 from collections.abc import Callable, Sequence
 
@@ -45,6 +47,11 @@ _COUNTS: dict[str, Callable[[BPETokenizer, str], int]] = {
 }
 
 
+# Makes Python keep the UTF-8 of a text, as other libraries do.
+utf8_of = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
+utf8_of.restype = ctypes.c_void_p
+
+
 @pytest.fixture(scope="module")
 def tokenizer() -> BPETokenizer:
     text = " ".join(it for it in _STORED.values() if it.isprintable())
@@ -67,7 +74,9 @@ def test_the_ids_are_those_of_the_utf8(stored: str, tokenizer: BPETokenizer) -> 
     text = _STORED[stored]
     expected = tokenizer.encode_bytes(joined(text).encode())
     known = fresh(text)
-    tokenizer.encode_with_offsets(known)
+    with contextlib.suppress(UnicodeEncodeError):  # surrogates have no UTF-8
+        utf8_of(ctypes.py_object(known), None)
+        assert known.isascii() or sys.getsizeof(known) > sys.getsizeof(fresh(text))
     for each in (fresh(text), _Text(text), known):
         for way, encode in _IDS.items():
             assert list(encode(tokenizer, each)) == expected, way

@@ -2,6 +2,7 @@
 
 #![no_main]
 
+use bpe_tokenizer_core::code_units::CodeUnits;
 use bpe_tokenizer_core::encoder::{BatchOptions, Special, Trusted};
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::Interrupt;
@@ -36,6 +37,7 @@ fuzz_target!(|data: &[u8]| {
         setup.encoder().merger().compute_split_points();
     }
     spans(&setup, &text, &ids, shown);
+    code_units(&setup, &text, &ids, shown);
     prefixes(&setup, &text, &ids, shown);
     batch(&setup, rest, &text, shown);
     if setup.is_lossless() {
@@ -80,6 +82,21 @@ fn spans(setup: &Setup, text: &str, ids: &[u32], shown: &Arguments<'_>) {
     }
 }
 
+/// The text in code units, as CPython may store it, cut into parts.
+fn code_units(setup: &Setup, text: &str, ids: &[u32], shown: &Arguments<'_>) {
+    let units: Vec<u32> = text.chars().map(u32::from).collect();
+    let (units, never) = (CodeUnits::Ucs4(&units), Interrupt::never());
+    let options = BatchOptions {
+        special: setup.special.clone(),
+        threads: 1,
+        job_bytes: 32,
+        ..BatchOptions::default()
+    };
+    let once = std::iter::once(units);
+    let found = setup.encoder().encode_all(once, &options, &never).unwrap();
+    assert_eq!(found.ids, ids, "code units: {shown}");
+}
+
 /// Prefixes: of ids, of text, and pieces that are those of the text.
 fn prefixes(setup: &Setup, text: &str, ids: &[u32], shown: &Arguments<'_>) {
     let never = Interrupt::never();
@@ -87,7 +104,13 @@ fn prefixes(setup: &Setup, text: &str, ids: &[u32], shown: &Arguments<'_>) {
         let mut some = Vec::new();
         let encoder = setup.encoder();
         encoder
-            .encode_up_to(Text::Str(text), &setup.special, limit, &mut some, &never)
+            .encode_up_to(
+                Text::Str(text).into(),
+                &setup.special,
+                limit,
+                &mut some,
+                &never,
+            )
             .unwrap();
         assert!(
             ids.starts_with(&some) && some.len() >= limit.min(ids.len()),

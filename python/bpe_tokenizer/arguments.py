@@ -10,7 +10,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, SupportsIndex, TypedDict, TypeVar, cast
 
@@ -141,13 +141,13 @@ def check_flag(name: str, value: object) -> bool:
         value: A value that is true or false, as in an `if`.
 
     Raises:
-        ArgumentTypeError: It is neither, such as an array, or a text.
+        ArgumentTypeError: It is neither, such as an array, a text or a set.
 
     >>> check_flag("padding", 1)
     True
     """
     try:
-        if not isinstance(value, str | bytes | list):
+        if not isinstance(value, Collection):
             return bool(value)
     except (TypeError, ValueError):
         pass

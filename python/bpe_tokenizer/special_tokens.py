@@ -331,6 +331,11 @@ def special_token_names(
         raise ArgumentTypeError(
             f"{option} must be a str or a set of special tokens, not {type(value).__name__}"
         )
+    if type(value) is set or type(value) is frozenset:
+        # A copy, as another thread may change the set.
+        usual = frozenset(value)
+        if usual <= known.keys() and all(type(name) is str for name in usual):
+            return usual  # without what takes as long as encoding a short text
     names = set()
     for name in items_of(value) if isinstance(value, set) else items_in_turn(value):
         if not isinstance(name, str):

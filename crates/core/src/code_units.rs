@@ -23,12 +23,12 @@ pub enum CodeUnits<'a> {
     Ucs4(&'a [u32]),
 }
 
-/// At least so many units of a text, or all of a shorter one, say how many bytes it has.
+/// To estimate the bytes of a text, we look at so many units at least, or at all of a shorter one.
 const MIN_SAMPLES: usize = 16;
-/// One in so many units does, or more.
+/// And at one in so many units at least.
 const MAX_STEP: usize = 256;
 
-/// There is room for the longest form of so many units: a whole number of groups.
+/// The units whose UTF-8 is made before there must be more room: a multiple of the group.
 const CHUNK: usize = 32 << 10;
 
 /// Calls a function with the slice of units.
@@ -67,13 +67,9 @@ impl<'a> CodeUnits<'a> {
         with_units!(self, units => estimated_bytes(units))
     }
 
-    /// Whether a unit is a surrogate.
-    pub fn has_surrogates(self) -> bool {
-        match self {
-            Self::Latin1(_) => false,
-            Self::Ucs2(units) => units.iter().any(|&unit| is_surrogate(unit.into())),
-            Self::Ucs4(units) => units.iter().any(|&unit| is_surrogate(unit)),
-        }
+    /// Whether two units are one code point. Without such pairs, each unit is a character of the UTF-8.
+    pub fn has_pairs(self) -> bool {
+        with_units!(self, units => has_pairs(units))
     }
 
     /// Appends the UTF-8.
@@ -151,8 +147,15 @@ fn append_group<'a, U: Unit>(mut units: &'a [U], text: &mut String) -> &'a [U] {
     units
 }
 
-fn is_surrogate(unit: u32) -> bool {
-    (0xd800..0xe000).contains(&unit)
+fn has_pairs<U: Unit>(units: &[U]) -> bool {
+    let is_high = |unit: U| unit.into() & 0xffff_fc00 == 0xd800;
+    let is_low = |unit: U| unit.into() & 0xffff_fc00 == 0xdc00;
+    // The compiler makes vector instructions of this.
+    let has_high = units
+        .iter()
+        .fold(false, |found, &unit| found | is_high(unit));
+    let mut pairs = units.windows(2);
+    has_high && pairs.any(|pair| is_high(pair[0]) && is_low(pair[1]))
 }
 
 /// The bytes of a unit in UTF-8.
@@ -188,8 +191,9 @@ mod tests {
         let expected = expected(units);
         for form in forms.into_iter().flatten() {
             assert_eq!(form.len(), units.len());
-            let has_surrogates = units.iter().any(|&unit| is_surrogate(unit));
-            assert_eq!(form.has_surrogates(), has_surrogates);
+            let is_surrogate = |unit: &u32| (0xd800..0xe000).contains(unit);
+            let has_surrogates = units.iter().any(is_surrogate);
+            assert_eq!(form.has_pairs(), expected.chars().count() < units.len());
             for processor in Processor::all() {
                 let mut text = "before".to_owned();
                 form.append_with(processor, &mut text).unwrap();

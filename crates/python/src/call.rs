@@ -4,52 +4,49 @@ use crate::objects::{self, no_memory};
 use bpe_tokenizer_core::{Error, Interrupt, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::cell::Cell;
 use std::ffi::CString;
 use std::io;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Releasing the GIL pays off from this many bytes of text on.
-const MIN_BYTES_TO_RELEASE: usize = 4 << 10;
+/// Releasing the GIL pays off from this many bytes or characters of text on.
+const MIN_SIZE_TO_RELEASE: usize = 4 << 10;
 
-/// Without the GIL, a check for signals follows the last one after this time. To get the GIL may take 5 ms, and takes it
-/// from another thread.
-const BETWEEN_CHECKS: Duration = Duration::from_millis(20);
+/// The time between two checks of a thread for signals, where it has released the GIL. To get the GIL may take 5 ms, and
+/// takes it from another thread.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(100);
 
-/// Tells when the next check for signals is due.
-struct Checks(Mutex<Instant>);
-
-impl Checks {
-    /// The first check is due some time from now.
-    fn new() -> Self {
-        Self(Mutex::new(Instant::now()))
-    }
-
-    /// Whether a check is due. It is then made.
-    fn are_due(&self) -> bool {
-        self.0.lock().is_ok_and(|mut last| {
-            let are_due = last.elapsed() >= BETWEEN_CHECKS;
-            if are_due {
-                *last = Instant::now();
-            }
-            are_due
-        })
-    }
+thread_local! {
+    /// When this thread last checked for signals. Not a time of one call: a function in C, such as `map`, can make many
+    /// short calls between which the interpreter does not check.
+    static LAST_CHECK: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Runs `work` on `bytes` bytes of input. Checks for signals (Ctrl-C) when `work` polls.
+/// Whether this thread must check for signals now. If so, the caller does, and the time starts again.
+fn is_check_due() -> bool {
+    let last = LAST_CHECK.get();
+    let is_due = last.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKS);
+    if is_due {
+        LAST_CHECK.set(Some(Instant::now()));
+    }
+    is_due
+}
+
+/// Runs `work` on an input of about `size` bytes or characters. Checks for signals (Ctrl-C) when `work` polls, and every 100 ms
+/// at most where the GIL is released.
 pub fn run<T: Send>(
     py: Python<'_>,
-    bytes: usize,
+    size: usize,
     work: impl FnOnce(&Interrupt<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
     let signal = Mutex::new(None);
     let check = || Python::attach(|py| keep(&signal, py.check_signals()));
-    let result = if bytes < MIN_BYTES_TO_RELEASE {
+    let result = if size < MIN_SIZE_TO_RELEASE {
         work(&Interrupt::new(&check))
     } else {
-        let checks = Checks::new();
-        py.detach(|| work(&Interrupt::new(&|| checks.are_due() && check())))
+        let poll = || is_check_due() && check();
+        py.detach(|| work(&Interrupt::new(&poll)))
     };
     // The work may have noticed the signal too late to fail.
     match (signal.into_inner().ok().flatten(), result) {
@@ -63,9 +60,9 @@ pub fn run_with_calls<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Interrupt<'_>, &Calls<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let (raised, checks) = (Mutex::new(None), Checks::new());
+    let raised = Mutex::new(None);
     let check = || Python::attach(|py| keep(&raised, py.check_signals()));
-    let poll = || is_set(&raised) || checks.are_due() && check();
+    let poll = || is_set(&raised) || is_check_due() && check();
     let result = py.detach(|| work(&Interrupt::new(&poll), &Calls(&raised)));
     match (take(&raised), result) {
         (Some(raised), _) => Err(raised),

@@ -20,12 +20,19 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple, PyType};
+use rustc_hash::FxHashSet;
 use std::ffi::{c_int, CString};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+/// A set of special tokens is searched for among so many added tokens at most, one by one.
+const MAX_SEARCHED_TOKENS: usize = 300;
+/// A set of the other special tokens is made of so many added tokens at most.
+const MAX_LISTED_TOKENS: usize = 30;
+/// A second thread does not pay for a text of so many bytes or characters.
+const MAX_FOR_ONE_THREAD: usize = 4 << 10;
 /// The parameters after the first one, at most.
 const MAX_OPTIONS: usize = 4;
 /// The arguments after the first one, in the order of the parameters; None where the call lacks one.
@@ -288,12 +295,12 @@ impl<'py> Tokenizer<'py> {
         text: &'a Bound<'py, PyAny>,
         [adds, allowed, disallowed, threads]: Options<'_, 'py>,
     ) -> PyResult<Option<(TextSource<'a>, Special, PrefixSuffix)>> {
-        let are_usual = disallowed.is_none_or(is_empty_tuple) && threads.is_none_or(is_one);
-        let (true, Ok(text), Some(adds), Some(special)) = (
-            are_usual,
+        let encoder = self.encoder.get();
+        let (Some(threads), Ok(text), Some(adds), Some(special)) = (
+            threads.map_or(Some(1), thread_count),
             text.cast_exact::<PyString>(),
             flag(adds),
-            special(allowed),
+            special(allowed, encoder),
         ) else {
             return Ok(None);
         };
@@ -302,6 +309,23 @@ impl<'py> Tokenizer<'py> {
         let Some(text) = strings::source_of(text).or_else(utf8) else {
             return Ok(None);
         };
+        if threads > 1 && text.len() > MAX_FOR_ONE_THREAD {
+            return Ok(None);
+        }
+        if !disallowed.is_none_or(is_empty_tuple) {
+            let (Some(disallowed), TextSource::Text(text)) =
+                (others(disallowed, &special, encoder), text)
+            else {
+                return Ok(None);
+            };
+            // The function names the token that it finds.
+            if encoder
+                .find_special_in(self.encoder.py(), text, &disallowed)?
+                .is_some()
+            {
+                return Ok(None);
+            }
+        }
         let mut added = PrefixSuffix::default();
         if adds {
             let name = intern!(self.state.py(), "prefix_suffix_ids");
@@ -316,8 +340,11 @@ fn is_empty_tuple(argument: Borrowed<'_, '_, PyAny>) -> bool {
     tuple.is_ok_and(|tuple| tuple.is_empty())
 }
 
-fn is_one(argument: Borrowed<'_, '_, PyAny>) -> bool {
-    argument.is_exact_instance_of::<PyInt>() && argument.extract().is_ok_and(|it: u64| it == 1)
+/// The value of `threads`, if it is a small number.
+fn thread_count(argument: Borrowed<'_, '_, PyAny>) -> Option<u16> {
+    let is_int = argument.is_exact_instance_of::<PyInt>();
+    let threads = is_int.then(|| argument.extract().ok()).flatten();
+    threads.filter(|&threads| threads > 0)
 }
 
 /// The value of a `bool` whose default is False; None for another type.
@@ -328,15 +355,59 @@ fn flag(argument: Option<Borrowed<'_, '_, PyAny>>) -> Option<bool> {
     Some(argument.cast_exact::<PyBool>().ok()?.is_true())
 }
 
-/// The value of `allowed_special`; None for a set.
-fn special(argument: Option<Borrowed<'_, '_, PyAny>>) -> Option<Special> {
+/// The value of `allowed_special`; None for one that the function explains, such as a set with an unknown token.
+fn special(argument: Option<Borrowed<'_, '_, PyAny>>, encoder: &Encoder) -> Option<Special> {
     let Some(argument) = argument else {
         return Some(Special::None);
     };
-    match argument.cast_exact::<PyString>().ok()?.to_str().ok()? {
-        "none" => Some(Special::None),
-        "all" => Some(Special::All),
-        _ => None,
+    if let Ok(word) = argument.cast_exact::<PyString>() {
+        return match word.to_str().ok()? {
+            "none" => Some(Special::None),
+            "all" => Some(Special::All),
+            _ => None,
+        };
+    }
+    let is_set =
+        argument.is_exact_instance_of::<PySet>() || argument.is_exact_instance_of::<PyFrozenSet>();
+    let known = encoder.core.model().added();
+    if !is_set || known.len() > MAX_SEARCHED_TOKENS {
+        return None;
+    }
+    let mut contents = FxHashSet::default();
+    for content in argument.try_iter().ok()? {
+        let content = content.ok()?;
+        let content = content.cast_exact::<PyString>().ok()?.to_str().ok()?;
+        let mut special = known.iter().filter(|token| token.special);
+        special.find(|token| token.content == content)?;
+        contents.insert(content.to_owned());
+    }
+    Some(if contents.is_empty() {
+        Special::None
+    } else {
+        Special::Only(contents)
+    })
+}
+
+/// All special tokens but the allowed ones, if `disallowed_special` is `"all"`; None for another value.
+fn others(
+    disallowed: Option<Borrowed<'_, '_, PyAny>>,
+    allowed: &Special,
+    encoder: &Encoder,
+) -> Option<Special> {
+    if disallowed?.cast_exact::<PyString>().ok()?.to_str().ok()? != "all" {
+        return None;
+    }
+    let known = encoder.core.model().added();
+    match allowed {
+        Special::None => Some(Special::All),
+        Special::All => Some(Special::None),
+        Special::Only(_) if known.len() > MAX_LISTED_TOKENS => None,
+        Special::Only(allowed) => {
+            let contents = known.iter().filter(|token| token.special);
+            let contents = contents.map(|token| token.content.clone());
+            let others = contents.filter(|content| !allowed.contains(content));
+            Some(Special::Only(others.collect()))
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use bpe_tokenizer_core::encoder::{
 };
 use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
+use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::threads::ordered;
 use bpe_tokenizer_core::{Interrupt, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -195,6 +196,18 @@ impl Encoder {
     ) -> PyResult<usize> {
         self.run(py, text.len(), |interrupt| {
             self.core.count(text, special, interrupt)
+        })
+    }
+
+    /// The first special token in a text: its content and first byte.
+    pub fn find_special_in(
+        &self,
+        py: Python<'_>,
+        text: Text<'_>,
+        special: &Special,
+    ) -> PyResult<Option<(String, usize)>> {
+        self.run(py, text.as_bytes().len(), |interrupt| {
+            self.core.find_special(text, special, interrupt)
         })
     }
 
@@ -630,10 +643,7 @@ impl Encoder {
         text: PyText,
         special: PySpecial,
     ) -> PyResult<Option<(String, usize)>> {
-        let found = self.run(py, text.len(), |interrupt| {
-            self.core
-                .find_special(text.as_text(), &special.0, interrupt)
-        })?;
+        let found = self.find_special_in(py, text.as_text(), &special.0)?;
         Ok(found.map(|(content, byte)| (content, text.characters().floor(byte))))
     }
 

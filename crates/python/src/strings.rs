@@ -1,10 +1,10 @@
 //! The text of a `str`, read directly in its memory, where the layout of objects is known.
 //!
 //! Python makes the UTF-8 of a `str` that is not ASCII with the GIL, and keeps it as long as the `str`. Most programs encode
-//! a text once, and need it no more. So the core makes the UTF-8, from the code units.
+//! a text once, and do not need it again. So the core makes the UTF-8, from the code units.
 //!
-//! `unsafe`: memory is read through addresses that the layout says. A `str` does not change as long as somebody else has
-//! it, and each result borrows or holds the `str`.
+//! `unsafe`: memory is read through addresses that the layout says. Python changes a `str` in place only if it has one
+//! reference. Here the caller has one, and each result borrows that or holds another.
 
 #![allow(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub fn source_of<'a>(text: &'a Bound<'_, PyString>) -> Option<TextSource<'a>> {
     // subclasses are not compact.
     unsafe {
         let Str { length, state, .. } = *start.cast::<Str>();
-        let (length, at) = (length as usize, start.add(layout.units));
+        let length = length as usize;
         if state & IS_COMPACT == 0 {
             return None;
         }
@@ -41,6 +41,7 @@ pub fn source_of<'a>(text: &'a Bound<'_, PyString>) -> Option<TextSource<'a>> {
         if utf8_start != 0 {
             return Some(utf8(utf8_start as *const u8, utf8_length));
         }
+        let at = start.add(layout.units);
         let units = match state >> 2 & 7 {
             1 => CodeUnits::Latin1(from_raw_parts(at, length)),
             2 => CodeUnits::Ucs2(from_raw_parts(at.cast(), length)),

@@ -1,4 +1,4 @@
-//! Python text to the core's and back. A `str` is not copied.
+//! Python text to the core's and back. A `str` whose UTF-8 Python has is not copied.
 
 use crate::call::{exception, to_python};
 use crate::objects;
@@ -30,7 +30,7 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
         if let Ok(text) = object.cast::<PyString>() {
             let text = text.to_owned();
             if let Some(TextSource::Units(units)) = source_of(&text) {
-                if !units.has_surrogates() {
+                if !units.has_pairs() {
                     let mut utf8 = String::new();
                     let made = units.append_to(&mut utf8);
                     made.map_err(|error| to_python(object.py(), &error))?;

@@ -69,7 +69,7 @@ fn ascii_block<U: Unit>(units: &[U]) -> Option<[u8; BLOCK]> {
 /// There is the room that [`append_groups`] says.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
-unsafe fn append_with<U: Unit>(
+unsafe fn append_each_group<U: Unit>(
     units: &[U],
     text: &mut Vec<u8>,
     write_group: impl Fn(&[U; GROUP], *mut u8) -> Option<usize>,
@@ -79,11 +79,13 @@ unsafe fn append_with<U: Unit>(
         let rest = &units[done..];
         // SAFETY: what is written before has at most the longest form of each unit, and there is room for the others.
         let to = unsafe { start.add(at) };
-        if let Some(block) = ascii_block(rest).filter(|_| done % BLOCK == 0) {
-            // SAFETY: there is room.
-            unsafe { to.cast::<[u8; BLOCK]>().write(block) };
-            (at, done) = (at + BLOCK, done + BLOCK);
-            continue;
+        if done.is_multiple_of(BLOCK) {
+            if let Some(block) = ascii_block(rest) {
+                // SAFETY: there is room.
+                unsafe { to.cast::<[u8; BLOCK]>().write(block) };
+                (at, done) = (at + BLOCK, done + BLOCK);
+                continue;
+            }
         }
         let (group, padding) = first_group(rest);
         let Some(length) = write_group(&group, to) else {
@@ -113,8 +115,8 @@ fn first_group<U: Unit>(units: &[U]) -> ([U; GROUP], usize) {
 /// Appends the UTF-8 of the first units, up to a group that has a surrogate or a code point from U+10000 on. Returns how
 /// many units these are. Without vector instructions, these are blocks of ASCII.
 ///
-/// The string has room for the longest form of each unit and [`MARGIN`] bytes: a group has 8 bytes or more, and writes 40 at
-/// most.
+/// The string has room for the longest form of each unit and [`MARGIN`] bytes. A group writes 28 bytes at most, also if zeros
+/// fill it. A block of ASCII writes its own bytes.
 #[inline]
 pub fn append_groups<U: VectorUnit>(processor: Processor, units: &[U], text: &mut String) -> usize {
     assert!(text.capacity() - text.len() >= U::MAX_BYTES * units.len() + MARGIN);
@@ -180,13 +182,13 @@ mod x86 {
     #[target_feature(enable = "avx2,popcnt")]
     pub unsafe fn append_groups<U: Load>(units: &[U], text: &mut Vec<u8>) -> usize {
         // SAFETY: the caller guarantees the instructions and the room.
-        unsafe { super::append_with(units, text, |group, to| write_group(group, to)) }
+        unsafe { super::append_each_group(units, text, |group, to| write_group(group, to)) }
     }
 
-    /// What `append_with` needs.
+    /// What `append_each_group` needs.
     ///
     /// # Safety
-    /// The processor has AVX2 and POPCNT. There is room for 40 bytes.
+    /// The processor has AVX2 and POPCNT. There is room for 28 bytes.
     #[inline]
     #[target_feature(enable = "avx2,popcnt")]
     unsafe fn write_group<U: Load>(group: &[U; GROUP], to: *mut u8) -> Option<usize> {
@@ -222,7 +224,8 @@ mod x86 {
         let low = &SHUFFLES[(two_low | three_low << 4) as usize];
         let high = &SHUFFLES[(two >> 4 | three & 0xf0) as usize];
         let length_low = 4 + two_low.count_ones() + three_low.count_ones();
-        // SAFETY: the tables have the register's size, and there is room: twelve bytes at most, and sixteen.
+        // SAFETY: the tables have the register's size, and there is room: the first half has twelve bytes at most, and
+        // each store writes sixteen.
         unsafe {
             let shuffle = _mm256_loadu2_m128i(high.as_ptr().cast(), low.as_ptr().cast());
             let bytes = _mm256_shuffle_epi8(bytes, shuffle);
@@ -280,17 +283,17 @@ mod neon {
     /// The processor has NEON. `text` has the room that the function of this name outside says.
     pub unsafe fn append_groups<U: Load>(units: &[U], text: &mut Vec<u8>) -> usize {
         // SAFETY: the caller guarantees the instructions and the room.
-        unsafe { super::append_with(units, text, |group, to| write_group(group, to)) }
+        unsafe { super::append_each_group(units, text, |group, to| write_group(group, to)) }
     }
 
-    /// What `append_with` needs.
+    /// What `append_each_group` needs.
     ///
     /// # Safety
-    /// The processor has NEON. There is room for 40 bytes.
+    /// The processor has NEON. There is room for 28 bytes.
     #[inline(always)]
     unsafe fn write_group<U: Load>(group: &[U; GROUP], to: *mut u8) -> Option<usize> {
-        // SAFETY: the caller guarantees the instructions. The tables have the register's size, and there is room: twelve
-        // bytes at most, and sixteen.
+        // SAFETY: the caller guarantees the instructions. The tables have the register's size, and there is room: the
+        // first half has twelve bytes at most, and each store writes sixteen.
         unsafe {
             let number = |number: u32| vdupq_n_u32(number);
             let bits = vld1q_u32([1, 2, 4, 8].as_ptr());

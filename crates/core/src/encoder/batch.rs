@@ -25,7 +25,7 @@ const TEXT_COST: usize = 16;
 /// Most texts have fewer ids than one for this many bytes. For a first allocation.
 pub const BYTES_PER_ID: usize = 3;
 
-/// A code unit that is not ASCII has about this many bytes.
+/// A code unit has about this many bytes, on average at most.
 const BYTES_PER_UNIT: usize = 2;
 
 /// Memory for the ids of so many bytes of texts, of a pool if it has some. New memory is an eighth larger, so that it later
@@ -145,7 +145,7 @@ impl Encoder {
             threads: 1,
             ..BatchOptions::default()
         };
-        let batch = Batch::new(self, &options, units.len(), interrupt)?;
+        let batch = Batch::new(self, &options, units.estimated_bytes(), interrupt)?;
         let text = std::iter::once(units.into());
         for parts in TextJobs::new(&batch, text, batch.part_bytes()) {
             interrupt.poll()?;

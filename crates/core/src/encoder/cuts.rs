@@ -64,8 +64,11 @@ impl<'a> Cuts<'a> {
         let margin = self.longest_token();
         let from = range.start.saturating_sub(margin);
         let to = units.len().min(range.end.saturating_add(margin));
-        // Where no surrogates are joined, each unit is a character.
-        if units.slice(from..to).has_surrogates() {
+        // Without pairs of surrogates, each unit is a character. A pair at the edge would be halved here.
+        if units
+            .slice(from.saturating_sub(1)..units.len().min(to + 1))
+            .has_pairs()
+        {
             return None;
         }
         let mut text = String::new();

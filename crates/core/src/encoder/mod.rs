@@ -37,7 +37,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// The UTF-8 of more code units is made part by part.
+/// Longer texts in code units are encoded part by part. (One that is not much longer is one part.)
 const MAX_WHOLE_UNITS: usize = 32 << 10;
 
 /// A model compiled for encoding. Threads may share it.
@@ -108,15 +108,15 @@ impl Encoder {
     }
 
     /// Appends the ids of a text. Stops after the piece that brings them to `limit` or more.
-    pub fn encode_up_to<'t>(
+    pub fn encode_up_to(
         &self,
-        text: impl Into<TextSource<'t>>,
+        text: TextSource<'_>,
         special: &Special,
         limit: usize,
         ids: &mut Vec<u32>,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let (text, matchers) = (text.into(), self.matchers(special)?);
+        let matchers = self.matchers(special)?;
         let search = Search::new(&matchers, false, interrupt);
         self.with_piece_encoder(interrupt, |pieces| {
             pieces.with_text(text, |pieces, text| {

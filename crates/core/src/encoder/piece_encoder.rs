@@ -71,7 +71,7 @@ impl Encoder {
 }
 
 impl PieceEncoder<'_> {
-    /// Runs `work` with a text as it is encoded.
+    /// Runs `work` with a text, or with the UTF-8 of its code units.
     #[inline]
     pub fn with_text<R>(
         &mut self,

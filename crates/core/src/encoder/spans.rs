@@ -340,7 +340,7 @@ impl Encoder {
         while let Some(cut) = cuts.pop() {
             ids.clear();
             let (prefix, limit) = (Text::Str(&text[..cut]), max_tokens.saturating_add(1));
-            self.encode_up_to(prefix, special, limit, &mut ids, interrupt)?;
+            self.encode_up_to(prefix.into(), special, limit, &mut ids, interrupt)?;
             if ids.len() <= max_tokens {
                 return Ok(cut);
             }
