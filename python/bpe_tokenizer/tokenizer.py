@@ -2200,9 +2200,9 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
     ) -> str:
-        """Return the longest prefix of a text that encodes to at most `max_tokens` ids.
+        """Return the longest prefix of a text that ends at a token and encodes to at most `max_tokens` ids.
 
-        It ends at the end of a token of the text, and never inside a character.
+        It never ends inside a character. (A prefix that ends inside a token may be longer and fit too.)
 
         Args:
             text: The text.
