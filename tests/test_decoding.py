@@ -359,3 +359,11 @@ def test_items_that_are_not_ids_name_the_call_that_takes_them() -> None:
             decode([97, "b"])
         with pytest.raises(ArgumentTypeError, match=r"not 1\.5 at position 1(?!;)"):
             decode([97, 1.5])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("wrong", [10**6, -1, None, "low"])
+def test_an_error_of_a_batch_names_the_row(wrong: Any, threads: int, plain_tokenizer: BPETokenizer) -> None:
+    batch = [[1], [2, 3], [4, wrong], [wrong]]
+    with pytest.raises((UnknownIdError, ArgumentTypeError), match=r"^row 2: .* at position 1"):
+        plain_tokenizer.decode_batch(batch, threads=threads)

@@ -5,12 +5,12 @@ use crate::arrow::encode::encode;
 use crate::arrow::{ArrowArray, ArrowPart};
 use crate::buffer_pool::BufferPool;
 use crate::call::{self, to_python};
-use crate::ids::PyIds;
+use crate::ids::{rows, PyIds};
 use crate::integers::Integers;
 use crate::items::{list_of, list_of_all, list_of_pairs};
 use crate::model::Model;
 use crate::objects;
-use crate::rows::{CheckedTexts, OffsetRows};
+use crate::rows::{in_row, CheckedTexts, OffsetRows};
 use crate::sequence::{self, items};
 use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText, PyTextSource};
@@ -269,16 +269,18 @@ impl Encoder {
         threads: usize,
         skip_id: Option<u32>,
     ) -> PyResult<Vec<Vec<u8>>> {
-        let size = |ids: &PyIds| 4 * ids.0.len();
-        self.run(py, batch.iter().map(size).sum(), |interrupt| {
-            ordered::map(batch, threads, size, interrupt, |ids| {
+        let rows: Vec<_> = batch.iter().enumerate().collect();
+        let size = |(_, ids): &(usize, &PyIds)| 4 * ids.0.len();
+        self.run(py, rows.iter().map(size).sum(), |interrupt| {
+            ordered::map(&rows, threads, size, interrupt, |&(row, ids)| {
                 let mut kept = Cow::Borrowed(ids.0.as_slice());
                 if skip_id.is_some_and(|skip_id| kept.contains(&skip_id)) {
                     let others = ids.0.iter().filter(|&&id| Some(id) != skip_id);
                     kept = Cow::Owned(reserve::collect(others.copied())?);
                 }
                 let mut bytes = Vec::new();
-                self.decoder.decode(&kept, options, &mut bytes, interrupt)?;
+                let done = self.decoder.decode(&kept, options, &mut bytes, interrupt);
+                done.map_err(|error| in_row(row, error))?;
                 Ok(bytes)
             })
         })
@@ -717,7 +719,7 @@ impl Encoder {
     fn decode_batch<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = items)] batch: Vec<PyIds>,
+        #[pyo3(from_py_with = rows)] batch: Vec<PyIds>,
         #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
         threads: usize,
         replaces_broken: bool,
@@ -731,7 +733,7 @@ impl Encoder {
     fn decode_text_batch<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = items)] batch: Vec<PyIds>,
+        #[pyo3(from_py_with = rows)] batch: Vec<PyIds>,
         #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
         errors: &str,
         threads: usize,

@@ -109,6 +109,12 @@ impl<'a, R: Rows> CheckedTexts<'a, R> {
 pub fn in_row(row: usize, error: Error) -> Error {
     match error {
         Error::Column(problem) => Error::Column(format!("row {row}: {problem}")),
+        Error::UnknownId { id, position } => Error::UnknownRowId {
+            row,
+            id: id.to_string(),
+            position,
+        },
+        Error::UnknownRowId { id, position, .. } => Error::UnknownRowId { row, id, position },
         error => error,
     }
 }

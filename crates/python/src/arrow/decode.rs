@@ -3,7 +3,7 @@
 use super::columns::IdLists;
 use super::encode::{groups, validity, Part};
 use super::interface::{Buffer, Kind, Written};
-use crate::rows::{self, parts};
+use crate::rows::{in_row, parts};
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::interrupt::Poller;
 use bpe_tokenizer_core::memory::make_room;
@@ -86,10 +86,10 @@ pub fn decode(
             bytes.clear();
             let is_valid = lists
                 .append(row, ids)
-                .map_err(|error| in_row(first, row, error))?;
+                .map_err(|error| in_row(first + row, error))?;
             if is_valid {
                 let done = decoder.decode(ids, decode_options, bytes, interrupt);
-                done.map_err(|error| in_row(first, row, error))?;
+                done.map_err(|error| in_row(first + row, error))?;
                 if append_text(text, bytes, options.handler)?.is_err() {
                     let mut bad = lock(&bad);
                     if bad.as_ref().is_none_or(|bad| first + row < bad.row) {
@@ -141,19 +141,6 @@ pub fn decode(
     done?;
     text.shrink_to_fit();
     written(text, offsets, &valid, first, options).map(Ok)
-}
-
-fn in_row(first: usize, row: usize, error: Error) -> Error {
-    let row = first + row;
-    match error {
-        Error::UnknownId { id, position } => Error::UnknownRowId {
-            row,
-            id: id.to_string(),
-            position,
-        },
-        Error::UnknownRowId { id, position, .. } => Error::UnknownRowId { row, id, position },
-        error => rows::in_row(row, error),
-    }
 }
 
 /// Appends bytes as UTF-8. Fails if they are not, and the handler is strict.
