@@ -81,6 +81,7 @@ OPTIONS: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
                 {END, 7},
                 [END],
                 None,
+                7,
             ]
         ),
         "disallowed_special": st.sampled_from([(), (END,), "all", set(), None]),

@@ -43,8 +43,6 @@ AllowedSpecial: TypeAlias = Literal["none", "all"] | TextCollection
 DisallowedSpecial: TypeAlias = Literal["all"] | TextCollection
 Role: TypeAlias = Literal["bos", "eos", "pad", "unk"]
 
-# The usual collections of names.
-_SETS: Final[tuple[type, ...]] = (set, frozenset)
 # https://github.com/meta-llama/llama-models/blob/main/models/llama3/tokenizer.py
 LLAMA3_SPECIAL_TOKENS: Final[dict[str, int]] = {
     "<|begin_of_text|>": 128000,
@@ -333,11 +331,6 @@ def special_token_names(
         raise ArgumentTypeError(
             f"{option} must be a str or a set of special tokens, not {type(value).__name__}"
         )
-    if type(value) in _SETS:
-        # A copy, as another thread may change the set.
-        usual = frozenset(value)
-        if usual <= known.keys() and all(type(name) is str for name in usual):
-            return usual  # without what takes as long as encoding a short text
     names = set()
     for name in items_of(value) if isinstance(value, set) else items_in_turn(value):
         if not isinstance(name, str):

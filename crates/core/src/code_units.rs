@@ -48,7 +48,7 @@ impl<'a> CodeUnits<'a> {
         with_units!(self, units => units.len())
     }
 
-    /// Whether there are no units.
+    /// Whether the text is empty.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }

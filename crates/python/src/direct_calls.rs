@@ -319,9 +319,10 @@ impl<'py> Tokenizer<'py> {
                 return Ok(None);
             };
             // The function names the token that it finds.
-            if encoder
-                .find_special_in(self.encoder.py(), text, &disallowed)?
-                .is_some()
+            if disallowed != Special::None
+                && encoder
+                    .find_special_in(self.encoder.py(), text, &disallowed)?
+                    .is_some()
             {
                 return Ok(None);
             }
@@ -381,11 +382,7 @@ fn special(argument: Option<Borrowed<'_, '_, PyAny>>, encoder: &Encoder) -> Opti
         special.find(|token| token.content == content)?;
         contents.insert(content.to_owned());
     }
-    Some(if contents.is_empty() {
-        Special::None
-    } else {
-        Special::Only(contents)
-    })
+    Some(contents.into())
 }
 
 /// All special tokens but the allowed ones, if `disallowed_special` is `"all"`; None for another value.
@@ -406,7 +403,7 @@ fn others(
             let contents = known.iter().filter(|token| token.special);
             let contents = contents.map(|token| token.content.clone());
             let others = contents.filter(|content| !allowed.contains(content));
-            Some(Special::Only(others.collect()))
+            Some(others.collect::<FxHashSet<_>>().into())
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::call::{exception, shown, to_python};
 use crate::items::extend_from_ints;
-use crate::sequence::items;
+use crate::objects;
+use crate::sequence::items_by;
 use bpe_tokenizer_core::model::NONE;
 use bpe_tokenizer_core::reserve;
 use numpy::{Element, PyArray1, PyArrayMethods, PyUntypedArray};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PyTuple, PyType};
+use pyo3::types::{PyInt, PyList, PyTuple};
 use std::fmt::Display;
 
 /// A sequence of ids: a list, a tuple, a NumPy array, a tensor.
@@ -42,36 +43,22 @@ impl<'py> FromPyObject<'_, 'py> for PyIds {
     }
 }
 
-/// Rows between two checks for signals.
-const ROWS_PER_CHECK: usize = 1 << 10;
-
 /// Rows of ids. An error of the package names the row.
 pub fn rows(object: &Bound<'_, PyAny>) -> PyResult<Vec<PyIds>> {
-    let (py, objects) = (object.py(), items::<Bound<'_, PyAny>>(object)?);
-    let mut rows = reserve::with_capacity(objects.len()).map_err(|error| to_python(py, &error))?;
-    for (row, ids) in objects.iter().enumerate() {
-        if row % ROWS_PER_CHECK == ROWS_PER_CHECK - 1 {
-            py.check_signals()?;
-        }
-        rows.push(ids.extract().map_err(|error| in_row(py, row, error))?);
-    }
-    Ok(rows)
+    let in_row = |row, error| in_row(object.py(), row, error);
+    items_by(object, |row, ids| {
+        ids.extract().map_err(|error| in_row(row, error))
+    })
 }
 
 /// The error of a row, with its number.
 fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
-    let class = error.get_type(py);
-    let is_of_package = |class: &Bound<'_, PyType>| {
-        let base = py
-            .import("bpe_tokenizer.errors")?
-            .getattr("TokenizerError")?;
-        class.is_subclass(&base)
-    };
-    if !is_of_package(&class).unwrap_or(false) {
+    let base = objects::attribute(py, c"bpe_tokenizer.errors", c"TokenizerError");
+    if !base.is_ok_and(|base| error.is_instance(py, &base)) {
         return error;
     }
     let message = format!("row {row}: {}", error.value(py));
-    match class.call1((message,)) {
+    match error.get_type(py).call1((message,)) {
         Ok(named) => PyErr::from_value(named),
         Err(_) => error,
     }

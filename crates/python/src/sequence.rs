@@ -15,6 +15,14 @@ const ITEMS_PER_CHECK: usize = 1 << 10;
 /// The items of a collection. Only exact lists and tuples know their length: a subclass may return any number,
 /// and PyO3 would reserve memory for it.
 pub fn items<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
+    items_by(object, |_, item| item.extract().map_err(Into::into))
+}
+
+/// As [`items`], by a function that takes the position of an item and the item.
+pub fn items_by<'py, T>(
+    object: &Bound<'py, PyAny>,
+    extract: impl Fn(usize, Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Vec<T>> {
     check_not_text(object)?;
     let (py, mut items) = (object.py(), Vec::new());
     if object.is_exact_instance_of::<PyList>() || object.is_exact_instance_of::<PyTuple>() {
@@ -24,7 +32,7 @@ pub fn items<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyRe
         if position % ITEMS_PER_CHECK == ITEMS_PER_CHECK - 1 {
             py.check_signals()?;
         }
-        let item = item?.extract().map_err(Into::into)?;
+        let item = extract(position, item?)?;
         reserve::push(&mut items, item).map_err(|error| to_python(py, &error))?;
     }
     Ok(items)

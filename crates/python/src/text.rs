@@ -17,8 +17,8 @@ pub enum PyText {
     Str(PyBackedStr),
     /// The UTF-8 of a `str` for which Python has none: Python would make it more slowly, and keep it.
     Made(String),
-    /// A `str` with surrogates: pairs are joined, lone ones become U+FFFD. The numbers count the characters of
-    /// the result up to each joined pair, inclusive.
+    /// A `str` with surrogates of which two are a pair, or whose layout is not known: pairs are joined, lone ones become
+    /// U+FFFD. The numbers count the characters of the result up to each joined pair, inclusive.
     Repaired(String, Vec<usize>),
     Bytes(PyBackedBytes),
 }
@@ -263,10 +263,6 @@ impl<'py> FromPyObject<'_, 'py> for PySpecial {
             .try_iter()?
             .map(|content| content?.extract())
             .collect::<PyResult<FxHashSet<String>>>()?;
-        Ok(Self(if contents.is_empty() {
-            Special::None
-        } else {
-            Special::Only(contents)
-        }))
+        Ok(Self(contents.into()))
     }
 }

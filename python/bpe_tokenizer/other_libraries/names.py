@@ -135,7 +135,7 @@ _FACES: Final[Mapping[str, tuple[Mapping[str, str], str]]] = {
     "minbpe": (_OF_MINBPE, ""),
     "": (_OF_OTHERS, ""),
 }
-# A program may use these for attributes of its own.
+# A program may define attributes with these names.
 _MAY_BE_SET: Final = frozenset({"name", "export", "_pat_str", "_mergeable_ranks", "_special_tokens"})
 
 

@@ -23,6 +23,16 @@ pub enum Special {
     Only(FxHashSet<String>),
 }
 
+impl From<FxHashSet<String>> for Special {
+    fn from(contents: FxHashSet<String>) -> Self {
+        if contents.is_empty() {
+            Special::None
+        } else {
+            Special::Only(contents)
+        }
+    }
+}
+
 impl Special {
     fn contains(&self, token: &AddedToken) -> bool {
         match self {
