@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import bpe_tokenizer
 from bpe_tokenizer import ArgumentTypeError, BPETokenizer, TokenizerError, _core, errors
@@ -14,7 +17,7 @@ NO_VOCAB: Any = {"a": 1}
 NO_PATTERNS: Any = [1]
 
 
-FUNCTIONS = {"caller_level", "did_you_mean", "shorten"}
+FUNCTIONS = {"caller_level", "did_you_mean", "escaped", "shorten"}
 
 
 @pytest.mark.parametrize("name", sorted({*errors.__all__} - {"TokenizerError", *FUNCTIONS}))
@@ -96,3 +99,24 @@ def test_shorten(value: object) -> None:
         text = errors.shorten(value, limit)
         assert len(text) <= limit
         assert text == repr(value) or text[:-1].endswith("...")
+
+
+def test_every_message_prints_on_one_line_and_has_an_end() -> None:
+    hostile = "\x1b]0;x\x07\x7f\x9b\u2028\u202e\udcff\n" + "k" * 5_000_000
+    for name in set(errors.__all__) - {"DecodingError", "ContextLengthError", *FUNCTIONS}:
+        error = getattr(errors, name)(f"tokenizer.json: {hostile}: is wrong; write another")
+        again = pickle.loads(pickle.dumps(error))
+        assert str(error) == str(again) == error.args[0]
+        assert str(error).isprintable()
+        assert len(str(error)) <= 500
+        assert str(error).startswith(r"tokenizer.json: \x1b]0;x\x07\x7f\x9b\u2028\u202e\udcff\n")
+        assert str(error).endswith("k: is wrong; write another")
+
+
+@given(st.text(), st.integers(12, 80))
+def test_escaped(text: str, limit: int) -> None:
+    shown = errors.escaped(text, limit)
+    assert shown.isprintable()
+    assert len(shown) <= limit
+    assert errors.escaped(shown, limit) == shown
+    assert (shown == text) == (text.isprintable() and len(text) <= limit)

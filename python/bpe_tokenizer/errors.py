@@ -2,7 +2,7 @@
 
 Every error is a `TokenizerError` and also the built-in that fits (`ValueError`, `KeyError`, ...),
 so callers may catch either. A message says what was wrong, where, and what to do about it, in at most 300
-characters: `shorten` cuts long values.
+characters. Names and values may be a stranger's: `shorten` cuts them, and every message is escaped.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ __all__ = [
     "WriteError",
     "caller_level",
     "did_you_mean",
+    "escaped",
     "shorten",
 ]
 
 
+# Characters of a message with a path.
+_MAX_MESSAGE = 480
 _MAX_SHOWN_PATH = 160
 _WRITE_ADVICE = {
     errno.ENOSPC: "; free some space, or write to another disk",
@@ -56,8 +59,30 @@ _WRITE_ADVICE = {
 }
 
 
+def escaped(text: str, limit: int = sys.maxsize) -> str:
+    r"""Return a text with every character escaped that does not print, cut to at most `limit` characters.
+
+    These are control characters, ends of lines, format characters such as bidirectional overrides, spaces
+    other than U+0020, lone surrogates and unassigned characters: a text cannot move a terminal's cursor,
+    change its colours or title, or begin a line. Of a long text, the beginning and the end are kept.
+
+    >>> print(escaped("caf\u00e9\x1b[2J\n\u202e\ud800"), escaped("a" * 30 + "b" * 30, limit=20))
+    café\x1b[2J\n\u202e\ud800 aaaaaaaaa ... bbbbbb
+    """
+    text = _cut(text, limit)
+    if text.isprintable():
+        return text
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return _cut(text, limit)  # escapes are longer than their characters
+
+
+def _cut(text: str, limit: int) -> str:
+    end = limit // 3
+    return text if len(text) <= limit else f"{text[: limit - end - 5]} ... {text[-end:]}"
+
+
 def shorten(value: object, limit: int = 80) -> str:
-    """Return `repr(value)` for an error message, cut to at most `limit` characters.
+    """Return `repr(value)` for an error message, escaped and cut to at most `limit` characters.
 
     >>> shorten("<s>"), shorten("a" * 1000, limit=12)
     ("'<s>'", "'aaaaaaa...'")
@@ -68,6 +93,7 @@ def shorten(value: object, limit: int = 80) -> str:
         text = repr(value)
     except Exception:  # deep nesting, an integer of over 4,300 digits, or a class whose `repr` fails
         text = f"<{type(value).__name__} without a repr>"
+    text = escaped(text)  # `repr` of a foreign class may be anything
     return text if len(text) <= limit else f"{text[: limit - 4]}...{text[-1]}"
 
 
@@ -94,7 +120,16 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 class TokenizerError(Exception):
-    """The base class of the package's errors."""
+    """The base class of the package's errors.
+
+    Args:
+        arguments: The message, which is escaped and cut; `DecodingError` has the arguments of
+            `UnicodeDecodeError`.
+    """
+
+    def __init__(self, *arguments: object) -> None:
+        shown = (escaped(each, _MAX_MESSAGE) if isinstance(each, str) else each for each in arguments)
+        super().__init__(*shown)
 
     def __str__(self) -> str:
         """Return the message itself (`KeyError` would quote it, `OSError` add a number and a file)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.commands import COMMANDS
-from command_line import Run
+from command_line import TEXT, Run
 
 SUPPORT = Path(__file__).parents[1] / "support"
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX shells")
@@ -43,6 +45,46 @@ def test_values_that_ended_in_tracebacks(run: Run, directory: Path, corpus: Path
         assert (result.code in (1, 2), result.out) == (True, b""), result
         assert said in result.err, result
         assert "Traceback" not in result.err
+
+
+def test_names_of_strangers_print_escaped_and_short(run: Run, tmp_path: Path) -> None:
+    """Names of tokens, files, directories and fields."""
+    evil = "\x1b]0;x\x07\u202e"
+    tokenizer = BPETokenizer("gpt2", None).train(
+        TEXT, 262, special_tokens=[f"<{evil}>", f"<{evil}{'k' * 1_000_000}>"], verbose=False
+    )
+    tokenizer.save(tmp_path / "hf")
+    config = tmp_path / "hf" / "tokenizer_config.json"
+    templates = [{"name": f"{evil}a", "template": "x"}, {"name": f"{evil}b", "template": "x"}]
+    own = {**json.loads(config.read_bytes()), f"key {evil}": 1, "chat_template": templates}
+    config.write_text(json.dumps(own))
+    tokenizer.save_gguf(tmp_path / "a.gguf")
+    corpus = tmp_path / f"corpus{evil}"
+    corpus.mkdir()
+    (corpus / f"a{evil}.txt").write_text("low lower\n")
+    (corpus / f"b{evil}.jsonl").write_text('{"text": "low"}\n' + json.dumps({evil: 1}) + "\n")
+    hf, gguf = tmp_path / "hf", tmp_path / "a.gguf"
+    with_corpus = ("--corpus", corpus)
+    skipping = (*with_corpus, "--on-error", "skip")
+    for command in (
+        ("info", "--tokenizer", hf),
+        ("encode", "--tokenizer", gguf, "--text", f"<{evil}>", "--show-tokens", "--allowed-special", "all"),
+        ("encode", "--tokenizer", hf, "--file", corpus / f"{evil}"),
+        ("view", "--tokenizer", hf, "--tokenizer", gguf, "--text", evil, "--plain"),
+        ("convert", hf, tmp_path / "out.tiktoken", "--to", "tiktoken"),
+        ("report", "--tokenizer", hf, *skipping),
+        ("report", "--tokenizer", hf, *with_corpus),
+        ("compare", hf, gguf, *skipping),
+        ("train", *skipping, "--output", tmp_path / "out", "--vocab-size", "258"),
+        ("tokenize-corpus", "--tokenizer", hf, *with_corpus, "--output", tmp_path / "ids", "--no-eos"),
+        ("info", "--tokenizer", corpus),
+        (f"encode{evil}",),
+    ):
+        result = run(*command)
+        shown = (result.text + result.err).replace("\n", "")
+        assert shown.isprintable(), command
+        assert len(shown) < 20_000, command
+        assert "Traceback" not in shown
 
 
 SIZES = ["0", "1", "-5", "abc", "²", "99999999999", "9" * 5000, "", "\udcff"]

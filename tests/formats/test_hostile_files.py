@@ -75,6 +75,7 @@ def attempt(load: Callable[[Path], Model], path: Path, versions: Iterable[bytes]
             signal.alarm(0)
     assert len(messages) > number // 10, "hardly anything was broken"
     assert not [message for message in messages if path.name not in message]
+    assert not [each for each in messages if len(each) > 300 + len(str(place)) or not each.isprintable()]
 
 
 @pytest.mark.parametrize("make", [full_document, spaced_document])

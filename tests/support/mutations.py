@@ -11,7 +11,19 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["INSERTED", "NUMBERS", "VALUES", "break_bytes", "break_json", "break_numbers", "hopeless"]
+__all__ = [
+    "HOSTILE",
+    "INSERTED",
+    "NUMBERS",
+    "VALUES",
+    "break_bytes",
+    "break_json",
+    "break_numbers",
+    "hopeless",
+]
+
+# A name that sets a terminal's title, turns the text around, begins a line and fills the screen.
+HOSTILE = "\x1b]0;x\x07\u202e\n\x9b" + "k" * 20_000
 
 # Not UTF-8, a byte order mark, zero bytes, line ends, quotes, too large a number, a lone surrogate.
 INSERTED = (
@@ -28,6 +40,7 @@ INSERTED = (
     b"-1",
     b"\\ud800",
     b"1e999",
+    HOSTILE.encode(),
 )
 
 # In the place of a count or a length.
@@ -55,7 +68,7 @@ VALUES: tuple[Any, ...] = (
     "日本",
     "(",
     "(?<a>x)+",
-    "x" * 10_000,
+    HOSTILE,
     [],
     {},
     [[]],
@@ -64,6 +77,7 @@ VALUES: tuple[Any, ...] = (
     {"": None},
     {"type": "Sequence"},
     {"type": "Unheard"},
+    {HOSTILE: HOSTILE},
 )
 
 
@@ -136,7 +150,7 @@ def break_json(document: Any, count: int, seed: int = 0) -> Iterator[bytes]:
         if kind == 0:
             del owner[last]
         elif kind == 1 and isinstance(owner, dict):
-            owner[generator.choice(("", "type", f"{last}s", "\0"))] = owner.pop(last)
+            owner[generator.choice(("", "type", f"{last}s", "\0", HOSTILE))] = owner.pop(last)
         elif kind == 1:
             owner.append(owner[last])
         elif kind == 2 and len(owner) > 1:

@@ -23,7 +23,7 @@ from bpe_tokenizer.chat.template import Template
 from bpe_tokenizer.chat.template_selection import named_special_tokens, select_template
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.encoding import resolve_allowed_special
-from bpe_tokenizer.errors import OptionError, TokenizerError, caller_level
+from bpe_tokenizer.errors import OptionError, TokenizerError, caller_level, escaped
 from bpe_tokenizer.results import (
     BatchOptions,
     Padding,
@@ -257,9 +257,10 @@ def _encode(
         control = {*compiled.special, *markup}
         learned = assistant_spans(rendered, conversation.messages, conversation.render_messages, control)
     if rendered.untracked:
+        what = escaped("; ".join(rendered.untracked), 160)
         warnings.warn(
-            f"the chat template does something that cannot be tracked: {'; '.join(rendered.untracked)}. The "
-            "text that it makes is content, so control tokens in it are lost",
+            f"the chat template does something that cannot be tracked: {what}. The text that it "
+            "makes is content, so control tokens in it are lost",
             stacklevel=caller_level(),
         )
     regions = message_regions(rendered) if spans else []

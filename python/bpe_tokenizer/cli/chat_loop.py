@@ -155,8 +155,7 @@ class ChatLoop:
         if text:
             self._session.system_prompt = None if text == "-" else text
         prompt = self._session.system_prompt
-        shown = "none" if prompt is None else _shown(prompt, sys.stderr)
-        _tell(f"system prompt: {shown}")
+        _tell(f"system prompt: {'none' if prompt is None else prompt}")
 
     def _reset(self, _: str) -> None:
         self._session.reset()
@@ -164,7 +163,7 @@ class ChatLoop:
 
     def _history(self) -> None:
         for message in self._session.conversation():
-            _tell(f"{message['role']}: {_shown(str(message['content']), sys.stderr)}")
+            _tell(f"{message['role']}: {message['content']}")
 
     def _tokens(self) -> None:
         if not self._session.conversation():
@@ -211,7 +210,7 @@ def _read_line(prompt: str) -> str:
 
 
 def _tell(text: str = "") -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(_shown(text, sys.stderr), file=sys.stderr, flush=True)
 
 
 def _shown(text: str, stream: TextIO) -> str:

@@ -23,7 +23,7 @@ from bpe_tokenizer.cli.options import (
 )
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.errors import FormatError, OptionError, shorten
+from bpe_tokenizer.errors import FormatError, OptionError, escaped, shorten
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.names import load as load_tokenizer
 from bpe_tokenizer.formats.registry import FORMATS, Format, Saved
@@ -33,8 +33,8 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS
 
 __all__ = ["convert"]
 
-# Number of special tokens that are printed for people.
-_SHOWN = 10
+# Special tokens that are printed for people: their number, and the characters of them all.
+_SHOWN, _MAX_SHOWN = 10, 1000
 
 # Other names of the formats.
 _FORMAT_ALIASES = {alias: entry.name for entry in FORMATS.values() for alias in entry.aliases}
@@ -247,9 +247,11 @@ def _show(result: dict[str, Any]) -> None:
     print(f"{count_noun(result['tokens'], 'token')} saved in {result['output']} ({result['to']}): {checked}")
     for name in ("dropped", "not_kept"):
         if result[name]:
-            print(f"{name.replace('_', ' ')}: {', '.join(result[name])}")
+            print(f"{name.replace('_', ' ')}: {escaped(', '.join(result[name]), 400)}")
     load_kwargs = result["load_with"]
     if load_kwargs:
         special = load_kwargs["special_tokens"]
-        shown = repr(special) if len(special) <= _SHOWN else f"the {len(special):,} that --json shows"
+        shown = repr(special)
+        if len(special) > _SHOWN or len(shown) > _MAX_SHOWN:
+            shown = f"the {len(special):,} that --json shows"
         print(f"load it with split_pattern={list(load_kwargs['split_pattern'])!r} and special_tokens={shown}")

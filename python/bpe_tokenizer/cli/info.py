@@ -11,6 +11,7 @@ import typer
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli.options import AsJson, Debug, Download, TokenizerPath
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.errors import escaped
 from bpe_tokenizer.special_tokens import ROLES
 from bpe_tokenizer.view.terminal import print_tokens
 
@@ -18,6 +19,8 @@ __all__ = ["info"]
 
 _SAMPLE_TEXT = "Hello, world! Grüße, привет, 你好 🙂 x = 3.14"
 _SHOWN = 10
+# Characters of a special token, of a line, and bytes of a token, which may be a stranger's.
+_MAX_NAME, _MAX_LINE, _MAX_TOKEN = 60, 10_000, 100
 
 
 def info(
@@ -85,7 +88,8 @@ def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
     sample = facts["sample"]
 
     def line(name: str, value: object) -> None:
-        console.print(Text.assemble((f"{name:<16}", "bold"), str(value)), soft_wrap=not console.is_terminal)
+        text = Text.assemble((f"{name:<16}", "bold"), escaped(str(value), _MAX_LINE))
+        console.print(text, soft_wrap=not console.is_terminal)
 
     added = facts["tokens"] - facts["vocab_size"]
     note = f", and {count_noun(added, 'special token')} outside it" if added else ""
@@ -97,14 +101,15 @@ def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
     line("normalization", facts["normalization"] or "none")
     line(
         "special tokens",
-        ", ".join(f"{name} {each}" for name, each in facts["special_tokens"].items()) or "none",
+        ", ".join(f"{escaped(name, _MAX_NAME)} {each}" for name, each in facts["special_tokens"].items())
+        or "none",
     )
     for role in ROLES:
         if facts[f"{role}_token"] is not None:
-            line(f"{role} token", facts[f"{role}_token"])
+            line(f"{role} token", escaped(facts[f"{role}_token"], _MAX_NAME))
     for name in ("first_tokens", "last_tokens"):
         line(name.replace("_", " "), f"ids {facts[name][0]['id']} to {facts[name][-1]['id']}")
-        print_tokens((tokenizer.vocab[each["id"]] for each in facts[name]), console)
+        print_tokens((tokenizer.vocab[each["id"]][:_MAX_TOKEN] for each in facts[name]), console)
     line("sample", f"{count_noun(len(sample['ids']), 'token')}, {sample['bytes_per_token']} bytes per token")
     print_tokens((tokenizer.decode_bytes([each]) for each in sample["ids"]), console)
     line("round trip", "exact" if sample["round_trip"] else "NOT exact")

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import IO
 
 from bpe_tokenizer.console import is_size
+from bpe_tokenizer.errors import escaped
 
 __all__ = ["binary_output", "discard_output", "make_usable", "wrapped"]
 
@@ -82,7 +83,8 @@ def binary_output(is_binary: bool) -> Callable[[bytes | memoryview], None]:
 
 
 def wrapped(text: str, stream: IO[str]) -> str:
-    """Return a line wrapped at words if the stream is a terminal; programs get the whole line."""
+    """Return an escaped line, wrapped at words if the stream is a terminal; programs get the whole line."""
+    text = escaped(text)
     if not stream.isatty():
         return text
     columns = shutil.get_terminal_size().columns

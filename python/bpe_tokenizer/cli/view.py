@@ -21,7 +21,7 @@ from bpe_tokenizer.cli.options import (
     allowed_special_argument,
     option,
 )
-from bpe_tokenizer.errors import OptionError, TokenizerError
+from bpe_tokenizer.errors import OptionError, TokenizerError, escaped
 from bpe_tokenizer.view.page import page
 from bpe_tokenizer.view.reports.names import tokenizer_labels
 
@@ -139,6 +139,6 @@ def _print(tokenizers: dict[str, BPETokenizer], text: str, special: special_toke
             allowed = allowed - (known - tokenizer.special_tokens.keys())
         shown = tokenizer.visualize(text, allowed_special=allowed)
         if len(tokenizers) > 1:
-            console.print(name, soft_wrap=True)
+            console.print(escaped(name), soft_wrap=True)
         shown.show(console)
         console.print(shown.counts, soft_wrap=not console.is_terminal)

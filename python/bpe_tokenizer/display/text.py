@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bpe_tokenizer.errors import escaped
+
 __all__ = ["printable"]
 
 
@@ -21,5 +23,4 @@ def printable(token: bytes) -> str:
         >>> print(printable(b"\xf0\x9f"))
         \xf0\x9f
     """
-    text = token.decode("utf-8", errors="backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return escaped(token.decode("utf-8", errors="backslashreplace"))

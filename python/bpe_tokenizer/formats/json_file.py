@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, escaped
 from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.model import Decoder, Step
 
@@ -32,6 +32,8 @@ _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 # The most characters of a message, and the least of the value in it.
 _MAX_MESSAGE, _MIN_VALUE = 300, 20
+# The most characters of a field's path.
+_MAX_PATH = 100
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 120
 _SHORT.maxdict = _SHORT.maxlist = 4
@@ -68,7 +70,8 @@ class Field:
 
     def error(self, problem: str) -> FormatError:
         """Return an error that names the file and the field."""
-        return FormatError(": ".join(filter(None, (str(self.file), self.path, problem))))
+        path = escaped(self.path, _MAX_PATH)  # a name in it may be any text
+        return FormatError(": ".join(filter(None, (str(self.file), path, problem))))
 
     def refused(self, why: str) -> FormatError:
         """Return an error that names the file, the field and as much of the value as fits."""

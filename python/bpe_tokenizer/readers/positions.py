@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from bpe_tokenizer.errors import escaped
+
 __all__ = ["BadRow", "Position", "SkippedRows"]
 
 
@@ -75,4 +77,4 @@ class SkippedRows:
         """
         name, row = self.first[0]
         rows = f"{self.count:,} bad row{'' if self.count == 1 else 's'}"
-        return f"Skipped {rows}, the first: {name[:100]}, row {row.row:,} {row.problem}"
+        return f"Skipped {rows}, the first: {escaped(name, 100)}, row {row.row:,} {escaped(row.problem)}"

@@ -87,14 +87,10 @@ def load(path: str | Path) -> Model:
     vocab = read_vocab(document.need("vocab"))
     merges = read_merges(document.need("merges"))
     added = document.get("added_tokens")
+    added_tokens = [] if added.is_null else [_read_added_token(item) for item in added.items()]
     settings: Any = _read_settings(document)
     try:
-        core = _core.Model(
-            vocab,
-            merges,
-            added_tokens=[] if added.is_null else [_read_added_token(item) for item in added.items()],
-            **settings,
-        )
+        core = _core.Model(vocab, merges, added_tokens=added_tokens, **settings)
     except TokenizerError as error:
         raise document.error(str(error)) from error
     named = document.get("named_tokens")

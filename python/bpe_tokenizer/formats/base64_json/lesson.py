@@ -60,12 +60,10 @@ def read(document: Field) -> Model:
         if special.get(text).id() in vocab:
             raise special.get(text).refused("is already the id of a token of the vocabulary")
     pattern = _read_pattern(settings.get("pattern")) if "pattern" in settings.members() else ""
+    added_tokens = [AddedToken(text, token_id) for text, token_id in special.members().items()]
     try:
         core = _core.Model(
-            vocab,
-            merges,
-            split_patterns=[pattern] if pattern else [],
-            added_tokens=[AddedToken(text, token_id) for text, token_id in special.members().items()],
+            vocab, merges, split_patterns=[pattern] if pattern else [], added_tokens=added_tokens
         )
     except TokenizerError as error:
         raise document.error(str(error)) from error

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.errors import FormatError, escaped, shorten
 from bpe_tokenizer.formats.files import check_regular, read_errors
 
 __all__ = ["Metadata", "ValueType", "read_metadata", "write_metadata"]
@@ -223,9 +223,7 @@ class _Reader:
 
     def error(self, problem: str) -> FormatError:
         # The name of a broken file's pair may be any part of the file.
-        is_name = len(self.key) <= _MAX_SHOWN_KEY and self.key.isprintable()
-        key = self.key if is_name else shorten(self.key, _MAX_SHOWN_KEY)
-        return FormatError(f"{self.path}: {key}: {problem}")
+        return FormatError(f"{self.path}: {escaped(self.key, _MAX_SHOWN_KEY)}: {problem}")
 
     def pairs(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
         values: dict[str, Any] = {}

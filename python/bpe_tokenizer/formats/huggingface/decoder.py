@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.errors import FormatError, escaped, shorten
 from bpe_tokenizer.formats.huggingface.components import (
     flatten_sequence,
     join_sequence,
@@ -121,8 +121,8 @@ def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken
     if rest:
         kind, step = rest[0]
         raise step.error(
-            f"{kind} is not supported here; use Metaspace alone, or a Sequence of Replace, ByteFallback, "
-            "Fuse and Strip in this order (all optional; Strip needs Fuse)"
+            f"{escaped(kind, 40)} is not supported here; use Metaspace alone, or a Sequence of Replace, "
+            "ByteFallback, Fuse and Strip in this order (all optional; Strip needs Fuse)"
         )
     return None if decoder == Decoder() else decoder
 

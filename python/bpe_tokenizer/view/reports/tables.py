@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
+from bpe_tokenizer.errors import escaped
 from bpe_tokenizer.view.text import printable
 
 __all__ = [
@@ -85,7 +86,7 @@ def cell_text(cell: Cell) -> str:
         return f"{cell:,.2f}×" if cell < 10 else f"{cell:,.1f}×"
     if isinstance(cell, float):
         return f"{cell:,.2f}"
-    return f"{cell:,}" if isinstance(cell, int) else cell
+    return f"{cell:,}" if isinstance(cell, int) else escaped(cell)
 
 
 def is_text_column(table: Table, column: int) -> bool:
