@@ -39,6 +39,7 @@ __all__ = [
     "read_strings",
     "split_merges",
     "to_printable",
+    "words",
     "write_ids",
 ]
 
@@ -778,6 +779,9 @@ def read_ids(text: bytes) -> tuple[npt.NDArray[np.uint32], int]: ...
 # At most `count` strings of a part of a GGUF file: those from the position `at` on that end in the part. Each
 # follows its length. Also returns the position after the last one.
 def read_strings(window: bytes, at: int, count: int) -> tuple[list[bytes], int]: ...
+
+# The start and the end of each word of a text, in bytes: a segment of UAX 29 that has a letter or a digit.
+def words(text: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]: ...
 
 # The tokens of both parts of each merge, which a space separates. None where a part or the product is not the
 # text of a token.

@@ -68,8 +68,8 @@ def test_report_as_json(run: TextRun, small: Path, corpus: Path) -> None:
     assert (code, err) == (0, "")
     facts = json.loads(out)
     tokenizer = BPETokenizer.load(small)
-    assert facts["tokenizer"] == str(small)
-    assert [each["name"] for each in facts["files"]] == [str(corpus), "standard input"]
+    assert facts["tokenizer"] == small.name
+    assert [each["name"] for each in facts["files"]] == [corpus.name, "standard input"]
     assert [each["tokens"] for each in facts["files"]] == [
         len(tokenizer.encode(TEXT)),
         len(tokenizer.encode("new wow\n")),
@@ -97,7 +97,7 @@ def test_report_writes_a_page(run: TextRun, small: Path, corpus: Path, tmp_path:
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>")
     assert text.count("<svg role") == 8
-    assert str(small) in text
+    assert str(tmp_path) not in text
     result = run("report", "--tokenizer", small, "--corpus", corpus, "--html", page, "--json")
     assert json.loads(result.out)["corpus"]["documents"] == 1
     assert page.read_text(encoding="utf-8") == text
@@ -163,7 +163,7 @@ def test_a_corpus_may_be_a_named_pipe(run: TextRun, small: Path, large: Path, tm
     assert [each["corpus"]["bytes"] for each in json.loads(result.out)["tokenizers"]] == [
         len(TEXT.encode())
     ] * 2
-    assert json.loads(result.out)["tokenizers"][0]["files"][0]["name"] == str(pipe)
+    assert json.loads(result.out)["tokenizers"][0]["files"][0]["name"] == pipe.name
 
 
 @pytest.mark.parametrize(

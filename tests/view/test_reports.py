@@ -91,13 +91,21 @@ def test_bytes_that_are_no_utf8_are_survived(data: bytes) -> None:
 # Counting
 
 
-@given(TEXTS, st.lists(st.integers(0, 99), max_size=4))
+def words_of(text: str) -> list[str]:
+    """The segments of UAX 29 with a letter or a digit, by `regex`."""
+    return [each for each in regex.split(r"(?V1w)\b", text) if regex.search(r"[\p{Alphabetic}\p{N}]", each)]
+
+
+WORDS = TEXTS | st.text(st.sampled_from("ab1_.,:'’ \n\u0301\u200dʼ·ሰላም፡א\"カ語ไ🙂"), max_size=30)
+
+
+@given(WORDS, st.lists(st.integers(0, 99), max_size=4))
 def test_words_are_counted_however_the_text_is_cut(text: str, cuts: list[int]) -> None:
     counter = TextCounter()
     for part in parts_of(text, cuts):
         counter.add(part)
     counter.finish()
-    scripts = [next(filter(None, map(script_of, word)), "other") for word in text.split()]
+    scripts = [next(filter(None, map(script_of, word)), "other") for word in words_of(text)]
     assert {SCRIPTS[k]: n for k, n in enumerate(counter.words.tolist()) if n} == Counter(scripts)
     assert counter.bytes == len(text.encode())
     assert counter.characters.sum() == len(text)
@@ -142,7 +150,7 @@ def test_a_report_counts_what_encoding_gives(
         assert name in texts
         assert figures.tokens == len(tokenizer.encode(text))
         assert (figures.bytes, figures.characters) == (len(text.encode()), len(text))
-        assert figures.words == len(text.split())
+        assert figures.words == len(words_of(text))
     assert {k: n for k, n in enumerate(report.counts.tolist()) if n} == counts
 
     facts = report.to_dict()
@@ -584,9 +592,57 @@ def test_scripts_without_spaces_have_no_fertility(
     assert CorpusStats(0, 0, 5, 10, 1, {}).fertility == 2
 
 
-def test_a_report_has_the_cost_of_languages(plain_tokenizer: BPETokenizer, languages: list[Document]) -> None:
+def test_files_without_words_leave_the_fertility_of_the_others(
+    plain_tokenizer: BPETokenizer, languages: list[Document], tmp_path: Path
+) -> None:
+    amharic = "ሰላም፡ለዓለም፡ሁሉ።\n" * 9  # words between the Ethiopic word space, without white space
+    report = make_report("it", plain_tokenizer, [*languages, document(tmp_path / "am.txt", amharic)])
+    facts = report.to_dict()
+    english, _, russian, ethiopic = facts["files"]
+    assert (ethiopic["words"], ethiopic["fertility"]) == (27, round(ethiopic["tokens"] / 27, 4))
+    counted = english, russian, ethiopic
+    assert facts["corpus"]["words"] == sum(each["words"] for each in counted)
+    tokens = sum(each["tokens"] for each in counted)
+    assert facts["corpus"]["fertility"] == round(tokens / facts["corpus"]["words"], 4)
+    assert facts["corpus"]["files_without_words"] == ["ja"]
+    assert "Left out of both: ja." in next(report_tables([report])).note
+
+
+@pytest.mark.parametrize(("times", "is_enough"), [(20, False), (200, True)])
+def test_headlines_rest_on_a_thousand_letters(
+    times: int, is_enough: bool, plain_tokenizer: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    text = "the low house, the new tower, the wide street\n" * 40 + "низкий" * times
+    corpus = [document(tmp_path / "a.txt", text)]
+    found = [make_report("it", each, corpus) for each in (plain_tokenizer, tokenizer)]
+    assert [row["name"] for row in found[0].facts["languages"]["rows"]] == ["Latin", "Cyrillic"]
+    assert ("in Cyrillic." in found[0].facts["summary"][1]) == is_enough
+    both = compare_tokenizers({"plain": plain_tokenizer, "other": tokenizer}, corpus)
+    summary = " ".join(both.to_dict()["summary"])
+    assert ("Cyrillic" in summary) == is_enough
+
+
+def test_a_line_is_shown_once_and_files_without_directories(
+    plain_tokenizer: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path
+) -> None:
+    line = "def f(x): return naïve café 1234567\n"
+    corpus = [document(tmp_path / name, line * 50 + "import x\n") for name in ("a.txt", "b.txt")]
+    corpus = [each._replace(name=str(each.location)) for each in corpus]
+    pairs = [(f"{tmp_path}/one", plain_tokenizer), (f"{tmp_path}/two", tokenizer)]
+    comparison = compare_tokenizers(pairs, corpus)
+    facts = comparison.to_dict()
+    found = facts["disagreements"]["largest_differences"]
+    assert [(each["file"], each["text"]) for each in found if each["text"] == line] == [("a.txt", line)]
+    assert [each["name"] for each in facts["tokenizers"][0]["files"]] == ["a.txt", "b.txt"]
+    assert str(tmp_path) not in json.dumps(facts)
+    assert str(tmp_path) not in comparison_page(comparison).decode()
+
+
+def test_a_report_has_the_cost_of_languages(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    texts = {name: text * 100 for name, text in LANGUAGES.items()}
+    languages = [document(tmp_path / name, text) for name, text in texts.items()]
     facts = make_report("it", plain_tokenizer, languages).to_dict()
-    counts = {name: plain_tokenizer.count_tokens(text) for name, text in LANGUAGES.items()}
+    counts = {name: plain_tokenizer.count_tokens(text) for name, text in texts.items()}
     found = {row["name"]: row["cost"] for row in facts["languages"]["rows"]}
     assert facts["languages"]["by"] == "translations"
     assert found == {name[:2]: round(count / counts["en.txt"], 4) for name, count in counts.items()}
@@ -643,7 +699,7 @@ def test_equal_tokenizers_have_no_examples(tokenizer: BPETokenizer, tmp_path: Pa
 
 
 def figures(name: str, **tokens: int) -> dict[str, object]:
-    files = [{"label": label, "tokens": count} for label, count in tokens.items()]
+    files = [{"label": label, "tokens": count, "characters": 1000} for label, count in tokens.items()]
     return {"name": name, "corpus": {"tokens": sum(tokens.values())}, "files": files, "languages": None}
 
 

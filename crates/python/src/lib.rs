@@ -31,6 +31,7 @@ mod text;
 mod token_table;
 mod tokenizer_base;
 mod trace;
+mod words;
 
 use bpe_tokenizer_core::text as printable;
 use pyo3::prelude::*;
@@ -83,6 +84,8 @@ mod _core {
     use super::tokenizer_base::TokenizerBase;
     #[pymodule_export]
     use super::trace::{MergeStep, MergeTrace};
+    #[pymodule_export]
+    use super::words::words;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

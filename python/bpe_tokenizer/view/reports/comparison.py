@@ -12,7 +12,7 @@ from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.view.reports.disagreements import Disagreements, find_disagreements
 from bpe_tokenizer.view.reports.documents import Document
-from bpe_tokenizer.view.reports.names import tokenizer_labels
+from bpe_tokenizer.view.reports.names import public_names, tokenizer_labels
 from bpe_tokenizer.view.reports.overlap import Overlap, vocabulary_overlap
 from bpe_tokenizer.view.reports.report import Report, make_report
 
@@ -59,11 +59,19 @@ class Comparison:
         from bpe_tokenizer.view.reports.summary import comparison_summary, report_summary
 
         names = self.labels
-        each = [{**report.facts, "name": name} for name, report in zip(names, self.reports, strict=True)]
+        paths = public_names([report.name for report in self.reports])
+        each = [
+            {**report.facts, "name": name, "tokenizer": path}
+            for name, path, report in zip(names, paths, self.reports, strict=True)
+        ]
+        files = [name for name, _ in self.reports[0].files]
+        shown = dict(zip(files, public_names(files), strict=True))
         facts = {
             "tokenizers": [{**facts, "summary": report_summary(facts)} for facts in each],
             "overlap": [each.to_dict(names) for each in self.overlap],
-            "disagreements": self.disagreements.to_dict(names, [each.tokenizer for each in self.reports]),
+            "disagreements": self.disagreements.to_dict(
+                names, [each.tokenizer for each in self.reports], shown
+            ),
         }
         return {"summary": comparison_summary(facts), **facts}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,21 +81,29 @@ class Disagreements:
     cuts: list[Cuts]
     examples: list[Example]
 
-    def to_dict(self, names: Sequence[str], tokenizers: Sequence[BPETokenizer]) -> dict[str, Any]:
+    def to_dict(
+        self, names: Sequence[str], tokenizers: Sequence[BPETokenizer], files: Mapping[str, str]
+    ) -> dict[str, Any]:
         """Return everything as JSON values.
 
         Args:
             names: The name of each tokenizer.
             tokenizers: The tokenizers.
+            files: The shown name of each file.
         """
         return {
             "lines": self.lines,
             "lines_of_same_count": self.same_count,
             "largest_differences": [
-                {"file": each.file, "line": each.number, "tokens": list(each.tokens), "text": each.text}
+                {
+                    "file": files[each.file],
+                    "line": each.number,
+                    "tokens": list(each.tokens),
+                    "text": each.text,
+                }
                 for each in self.largest
             ],
-            "examples": [each.to_dict(names) for each in self.examples],
+            "examples": [{**each.to_dict(names), "file": files[each.file]} for each in self.examples],
             "cuts": [
                 {
                     "tokens_of": names[each.whole],
@@ -161,14 +169,17 @@ def find_disagreements(
             finder.add(document.name, numbered, counts)
             differences = np.maximum.reduce(counts) - np.minimum.reduce(counts)
             same += int(np.count_nonzero(differences == 0))
-            for index in np.argsort(-differences, kind="stable")[:_LINES].tolist():
+            for index in np.argsort(-differences, kind="stable").tolist():
                 difference = int(differences[index])
-                if difference and (len(largest) < _LINES or difference > largest[0][0]):
-                    tokens = tuple(int(count[index]) for count in counts)
-                    number, text = numbered[index]
-                    line = Line(document.name, number, text, tokens)
-                    push = heapq.heappush if len(largest) < _LINES else heapq.heapreplace
-                    push(largest, (difference, -lines - index, line))
+                if not difference or (len(largest) == _LINES and difference <= largest[0][0]):
+                    break
+                number, text = numbered[index]
+                if any(text.rstrip() == each.text.rstrip() for _, _, each in largest):
+                    continue
+                tokens = tuple(int(count[index]) for count in counts)
+                line = Line(document.name, number, text, tokens)
+                push = heapq.heappush if len(largest) < _LINES else heapq.heapreplace
+                push(largest, (difference, -lines - index, line))
             lines += len(numbered)
     found = [line for _, _, line in sorted(largest, reverse=True)]
     return Disagreements(lines, same, found, cuts, finder.finish())

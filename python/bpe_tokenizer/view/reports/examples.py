@@ -149,7 +149,9 @@ class ExampleFinder:
         # Most readers can judge an example in Latin letters.
         if latin is not None and latin not in chosen:
             chosen[-1] = latin
-        return [self._example(each) for each in chosen]
+        # Of two lines, the same part may differ most.
+        shown = {each.text: each for each in map(self._example, reversed(chosen))}
+        return list(reversed(shown.values()))
 
     def _example(self, candidate: _Candidate) -> Example:
         text = self._densest_part(candidate.text)

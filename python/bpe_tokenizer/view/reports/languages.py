@@ -11,13 +11,15 @@ from bpe_tokenizer.errors import OptionError, did_you_mean, shorten
 from bpe_tokenizer.view.reports.names import file_labels
 from bpe_tokenizer.view.reports.stats import CorpusStats, ratio
 
-__all__ = ["LanguageCost", "LanguageCosts", "file_costs", "find_reference", "script_costs"]
+__all__ = ["MIN_HEADLINE", "LanguageCost", "LanguageCosts", "file_costs", "find_reference", "script_costs"]
 
 _ENGLISH = frozenset({"en", "eng", "english"})
 # Fewer lines are not enough to take files of equally many lines as translations.
 _MIN_LINES = 3
 # A script with fewer letters is not a sample of its languages.
 _MIN_LETTERS = 20
+# A sentence at the top speaks of no language or script with fewer characters: about 200 words of English.
+MIN_HEADLINE = 1000
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class LanguageCost:
     Args:
         name: The label of the file, or the script.
         script: The script of most letters.
+        characters: Number of characters; of letters for a script.
         tokens_per_character: Tokens per character; per letter for a script.
         per_character: The same, divided by that of the reference.
         per_byte: Tokens per byte, divided by that of the reference; None for a script.
@@ -35,6 +38,7 @@ class LanguageCost:
 
     name: str
     script: str | None
+    characters: int
     tokens_per_character: float | None
     per_character: float | None
     per_byte: float | None
@@ -81,6 +85,7 @@ class LanguageCosts:
                 {
                     "name": each.name,
                     "script": each.script,
+                    "characters": each.characters,
                     "cost": each.cost,
                     "tokens_per_character": each.tokens_per_character,
                     "cost_per_character": each.per_character,
@@ -142,6 +147,7 @@ def file_costs(files: Sequence[tuple[str, CorpusStats]], reference: int) -> Lang
         LanguageCost(
             label,
             each.script,
+            each.characters,
             ratio(each.tokens, each.characters),
             ratio(each.tokens * base.characters, each.characters * base.tokens),
             ratio(each.tokens * base.bytes, each.bytes * base.tokens),
@@ -166,6 +172,7 @@ def script_costs(scripts: Sequence[dict[str, Any]]) -> LanguageCosts | None:
         LanguageCost(
             each["script"],
             each["script"],
+            each["letters"],
             each["tokens_per_letter"],
             ratio(each["tokens"] * base["letters"], each["letters"] * base["tokens"]),
             None,

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from bpe_tokenizer.view.reports.tables import name_text
 
-__all__ = ["file_labels", "short_names", "tokenizer_labels"]
+__all__ = ["file_labels", "public_names", "short_names", "tokenizer_labels"]
 
 # Names of files that say nothing about the tokenizer in them: its directory has the name.
 _GENERIC = frozenset(
@@ -32,6 +32,18 @@ def tokenizer_labels(names: Sequence[str]) -> list[str]:
         ['old/words', 'new/words', 'new/words (2)']
     """
     return [_shortened(name_text(name)) for name in short_names(names, _SUFFIXES, _GENERIC)]
+
+
+def public_names(names: Sequence[str]) -> list[str]:
+    """Return names as they were given; of absolute paths, which tell of this machine, the ends that differ.
+
+    Example:
+        >>> public_names(["/home/me/de/a.txt", "/home/me/en/a.txt", "b/c.txt"])
+        ['de/a.txt', 'en/a.txt', 'b/c.txt']
+    """
+    different = list(dict.fromkeys(names))
+    ends = dict(zip(different, short_names(different), strict=True))
+    return [ends[name] if PurePath(name).is_absolute() else name for name in names]
 
 
 def file_labels(names: Sequence[str]) -> list[str]:

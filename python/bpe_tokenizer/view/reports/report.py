@@ -16,7 +16,7 @@ from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.view.reports.compression import CompressionPoint, compression_curve
 from bpe_tokenizer.view.reports.documents import Document, read_texts
 from bpe_tokenizer.view.reports.languages import LanguageCosts, file_costs, find_reference, script_costs
-from bpe_tokenizer.view.reports.names import file_labels, tokenizer_labels
+from bpe_tokenizer.view.reports.names import file_labels, public_names, tokenizer_labels
 from bpe_tokenizer.view.reports.reachability import Reachability, reachability
 from bpe_tokenizer.view.reports.stats import (
     CorpusStats,
@@ -121,19 +121,21 @@ class Report:
         unused = _unused(self.tokenizer, self.counts)
         under_used = self._under_used()
         size, used = len(_merged_ids(self.tokenizer)), int(np.count_nonzero(self.counts))
-        labels = file_labels([name for name, _ in self.files])
+        names = [name for name, _ in self.files]
+        labels = file_labels(names)
         languages = self.languages
         facts = {
-            "tokenizer": self.name,
+            "tokenizer": public_names([self.name])[0],
             "name": self.label,
             "vocab_size": self.tokenizer.vocab_size,
             "corpus": {
                 "documents": len(self.files) if self.documents is None else self.documents,
                 **self.total.to_dict(),
+                **self._words(labels),
             },
             "files": [
                 {"name": name, "label": label, **each.to_dict()}
-                for label, (name, each) in zip(labels, self.files, strict=True)
+                for name, label, (_, each) in zip(public_names(names), labels, self.files, strict=True)
             ],
             "scripts": self.scripts,
             "languages": languages and languages.to_dict(),
@@ -157,6 +159,17 @@ class Report:
             "compression_left_out": self.compression if isinstance(self.compression, str) else None,
         }
         return {"summary": report_summary(facts), **facts}
+
+    def _words(self, labels: Sequence[str]) -> dict[str, Any]:
+        """Return the words and the fertility of the files that separate words."""
+        separated = [each for _, each in self.files if each.has_words]
+        total = CorpusStats.total(separated)
+        without = [label for label, (_, each) in zip(labels, self.files, strict=True) if not each.has_words]
+        return {
+            "words": total.words if separated else None,
+            "fertility": total.fertility,
+            "files_without_words": without,
+        }
 
     def _token(self, token_id: int) -> dict[str, Any]:
         return {

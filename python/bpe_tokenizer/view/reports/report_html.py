@@ -283,7 +283,7 @@ def _examples(comparison: Comparison) -> str:
     found = comparison.disagreements.examples
     if not found:
         return ""
-    files = {each["name"]: each["label"] for each in comparison.reports[0].facts["files"]}
+    files = report_tables.labels_by_file(comparison)
     parts = "".join(_example(each, files[each.file], comparison.labels) for each in found)
     return (
         '<section class="bpe-breaks"><h2>Where the tokenizers disagree most</h2>'

@@ -27,6 +27,7 @@ __all__ = [
     "comparison_tables",
     "cut_tables",
     "difference_table",
+    "labels_by_file",
     "overlap_tables",
     "report_tables",
     "token_tables",
@@ -36,6 +37,8 @@ Facts = Mapping[str, Any]
 
 # Tables show the first entries of a long list; --json has all.
 _SHOWN = 20
+# Files without words that a note names.
+_LEFT_OUT = 5
 # Characters that a table shows of a line.
 _LINE = 60
 _CORPUS_KEYS = (
@@ -49,8 +52,8 @@ _CORPUS_KEYS = (
 )
 # The bars of lengths in bytes. The last one has all longer tokens: a few long ones would stretch the plot.
 LENGTHS = {**{str(k): range(k, k + 1) for k in range(1, 17)}, "17+": range(17, 1 << 32)}
-_NOTE = "A file is a document. Words are runs without white space, and fertility is tokens per word."
-_UNSPACED = "Scripts that are written without spaces have no words to count, and no fertility."
+_NOTE = "A file is a document. Words are those of UAX 29, and fertility is tokens per word."
+_UNSPACED = "Scripts that separate no words (Han, Kana, Thai, ...) have no words to count, and no fertility."
 
 
 def report_tables(reports: Sequence[Report]) -> Iterator[Table]:
@@ -112,6 +115,9 @@ def _overview(facts: Sequence[Facts], names: Sequence[str]) -> Table:
     if facts[0]["corpus"]["words"] is None:
         rows = [row for row in rows if any(cell is not None for cell in row[1:])]
         note = f"A file is a document. {_UNSPACED} Added tokens do not count as unused."
+    elif without := facts[0]["corpus"]["files_without_words"]:
+        more = f" and {len(without) - _LEFT_OUT:,} more" if len(without) > _LEFT_OUT else ""
+        note = f"{note} {_UNSPACED} Left out of both: {', '.join(without[:_LEFT_OUT])}{more}."
     return Table("Overview", ["figure", *names], rows, note)
 
 
@@ -314,7 +320,7 @@ def example_table(comparison: Comparison) -> Table:
     Args:
         comparison: The comparison.
     """
-    names, labels = comparison.labels, _file_labels(comparison)
+    names, labels = comparison.labels, labels_by_file(comparison)
     rows: list[list[Cell]] = [
         [labels[each.file], each.line, *(len(tokens.ids) for tokens in each.tokens), _line(each.text)]
         for each in comparison.disagreements.examples
@@ -330,7 +336,7 @@ def difference_table(comparison: Comparison) -> Table:
     Args:
         comparison: The comparison.
     """
-    found, names, labels = comparison.disagreements, comparison.labels, _file_labels(comparison)
+    found, names, labels = comparison.disagreements, comparison.labels, labels_by_file(comparison)
     rows: list[list[Cell]] = [
         [labels[each.file], each.number, *each.tokens, _line(each.text)] for each in found.largest
     ]
@@ -360,8 +366,11 @@ def cut_tables(comparison: Comparison) -> Iterator[Table]:
         )
 
 
-def _file_labels(comparison: Comparison) -> dict[str, str]:
-    return {each["name"]: name_text(each["label"]) for each in comparison.reports[0].facts["files"]}
+def labels_by_file(comparison: Comparison) -> dict[str, str]:
+    """Return the short name of each file of the corpus."""
+    report = comparison.reports[0]
+    labels = [name_text(each["label"]) for each in report.facts["files"]]
+    return dict(zip((name for name, _ in report.files), labels, strict=True))
 
 
 def _more(count: int, note: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer import _core
 from bpe_tokenizer.view.reports.scripts import (
     OTHER,
     SCRIPTS,
@@ -38,6 +39,10 @@ def ratio(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
+# Longer words are cut where a part of the text ends, in bytes.
+_MAX_WORD = 1 << 16
+
+
 @dataclass(frozen=True)
 class CorpusStats:
     """The size of a text and of its tokens.
@@ -45,7 +50,7 @@ class CorpusStats:
     Args:
         bytes: Number of UTF-8 bytes.
         characters: Number of code points.
-        words: Number of runs without white space.
+        words: Number of words by UAX 29: segments with a letter or a digit.
         tokens: Number of ids.
         lines: Number of lines; the last one may lack its line feed.
         letters: Number of letters of each script that occurs.
@@ -65,7 +70,7 @@ class CorpusStats:
 
     @property
     def has_words(self) -> bool:
-        """Whether white space separates words: scripts without spaces have at most a tenth of the letters."""
+        """Whether the text separates words: scripts that do not have at most a tenth of the letters."""
         unspaced = sum(count for script, count in self.letters.items() if script in UNSPACED)
         return unspaced * 10 <= sum(self.letters.values())
 
@@ -109,12 +114,12 @@ class CorpusStats:
 class TextCounter:
     """Counts the bytes, characters, lines and words of a text incrementally.
 
-    A word is a run without white space. Its script is that of its first letter.
+    A word is a segment of UAX 29 with a letter or a digit. Its script is that of its first letter.
 
     Example:
         >>> counter = TextCounter()
         >>> counter.add("Один, tw")
-        >>> counter.add("o 3")
+        >>> counter.add("o 3.5")
         >>> counter.finish()
         >>> {SCRIPTS[k]: n for k, n in enumerate(counter.words.tolist()) if n}
         {'other': 1, 'Latin': 1, 'Cyrillic': 1}
@@ -124,23 +129,15 @@ class TextCounter:
         self.bytes = self.lines = 0
         self.characters = np.zeros(len(SCRIPTS), dtype=np.int64)
         self.words = np.zeros(len(SCRIPTS), dtype=np.int64)
-        # Whether the text so far ends inside a word, and whether that word has no letter yet.
-        self._inside = False
-        self._undecided = False
+        # The end of the text so far, from its last word on, which may go on.
+        self._pending = ""
         # Whether the last line so far has no line feed.
         self._line_is_open = False
 
     def add(self, text: str) -> None:
         """Count the next part of the text."""
-        data = text.encode()
-        classes = classify_characters(data).classes
-        if not len(classes):
-            return
-        self.bytes += len(data)
-        self.lines += data.count(b"\n")
-        self._line_is_open = not data.endswith(b"\n")
-        self.characters += np.bincount(classes, minlength=len(SCRIPTS))
-        self._count_words(classes)
+        if text:
+            self._count(self._pending + text, is_end=False)
 
     def add_documents(self, texts: Sequence[str]) -> None:
         """Count whole texts. None may be open, and none is open then."""
@@ -153,30 +150,26 @@ class TextCounter:
         self.characters[SPACE] -= separators
         self.lines = lines
 
-    def _count_words(self, classes: npt.NDArray[np.uint8]) -> None:
-        inside = classes != SPACE
-        starts = inside & ~np.concatenate([[self._inside], inside[:-1]])
-        # Word 0 continues the last word of the previous part.
-        word_of = np.cumsum(starts)
-        last = int(word_of[-1])
-        letters = np.flatnonzero(classes > SPACE)
-        lettered, first = np.unique(word_of[letters], return_index=True)
-        scripts = classes[letters[first]]
-        without_letter = np.ones(last + 1, dtype=bool)
-        without_letter[lettered] = False
-        if not self._undecided:  # Word 0 has been counted, or does not exist.
-            scripts = scripts[lettered > 0]
-            without_letter[0] = False
-        self._inside = bool(inside[-1])
-        self._undecided = self._inside and bool(without_letter[last])
-        self.words += np.bincount(scripts, minlength=len(SCRIPTS))
-        self.words[OTHER] += int(without_letter.sum()) - self._undecided
-
     def finish(self) -> None:
         """End the text; another may follow."""
-        self.words[OTHER] += self._undecided
+        self._count(self._pending, is_end=True)
         self.lines += self._line_is_open
-        self._inside = self._undecided = self._line_is_open = False
+        self._line_is_open = False
+
+    def _count(self, text: str, is_end: bool) -> None:
+        starts, ends = _core.words(text)
+        data, self._pending = text.encode(), ""
+        if not is_end and len(starts) and len(data) - int(starts[-1]) < _MAX_WORD:
+            data, self._pending = data[: starts[-1]], data[starts[-1] :].decode()
+            starts, ends = starts[:-1], ends[:-1]
+        if not data:
+            return
+        characters = classify_characters(data)
+        self.bytes += len(data)
+        self.lines += data.count(b"\n")
+        self._line_is_open = not data.endswith(b"\n")
+        self.characters += np.bincount(characters.classes, minlength=len(SCRIPTS))
+        self.words += _count_scripts(characters, starts, ends)
 
 
 class TokenCounter:
@@ -225,7 +218,7 @@ class TokenCounter:
 
 
 def _count_scripts(
-    characters: Characters, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+    characters: Characters, starts: npt.NDArray[np.integer], ends: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.int64]:
     """Count the scripts of byte spans. The first letter that a span overlaps decides."""
     letters = np.flatnonzero(characters.classes > SPACE)

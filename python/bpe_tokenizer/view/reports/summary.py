@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.view.reports.languages import MIN_HEADLINE
 
 __all__ = ["comparison_summary", "join_words", "report_summary"]
 
@@ -13,8 +14,8 @@ Facts = Mapping[str, Any]
 
 # A gap of less than this share is not worth a sentence.
 _EQUAL = 0.005
-# Parts of the corpus with fewer tokens do not decide where the gap is largest.
-_MIN_TOKENS, _MIN_SHARE = 50, 0.001
+# Parts of the corpus with a smaller share of the tokens do not decide where the gap is largest.
+_MIN_SHARE = 0.001
 
 
 def report_summary(facts: Facts) -> list[str]:
@@ -81,9 +82,7 @@ def join_words(words: Sequence[str]) -> str:
 
 def _cost_sentences(facts: Facts) -> list[str]:
     languages = facts["languages"]
-    if languages is None:
-        return []
-    known = [each for each in languages["rows"] if each["cost"] and each["name"] != languages["reference"]]
+    known = _known_costs(languages)
     highest = sorted(known, key=lambda each: -each["cost"])[:3]
     if not highest or highest[0]["cost"] <= 1 + _EQUAL:
         return []
@@ -96,6 +95,14 @@ def _cost_sentences(facts: Facts) -> list[str]:
     )
     unit = {"translations": "the same text", "files": "a character", "scripts": "a letter"}[languages["by"]]
     return [f"Against {languages['reference']}, {unit} needs {listed}."]
+
+
+def _known_costs(languages: Facts | None) -> list[Facts]:
+    """Return the costs against the reference that rest on enough text, the reference's included."""
+    rows = languages["rows"] if languages else []
+    enough = [each for each in rows if each["cost"] and each["characters"] >= MIN_HEADLINE]
+    base = [each for each in enough if languages and each["name"] == languages["reference"]]
+    return [each for each in enough if each not in base] if base else []
 
 
 def _gap_sentence(best: Facts, other: Facts) -> str:
@@ -116,13 +123,15 @@ def _gap_sentence(best: Facts, other: Facts) -> str:
 
 def _parts(best: Facts, other: Facts) -> list[tuple[str, float]]:
     """Return the gap in each file of the corpus, or else in each script."""
-    key, label = ("files", "label") if len(best["files"]) > 1 else ("scripts", "script")
+    key, label, size = ("files", "label", "characters")
+    if len(best["files"]) == 1:
+        key, label, size = ("scripts", "script", "letters")
     theirs = {each[label]: each["tokens"] for each in other[key]}
-    needed = max(_MIN_TOKENS, _MIN_SHARE * other["corpus"]["tokens"])
+    needed = max(1, _MIN_SHARE * other["corpus"]["tokens"])
     return [
         (each[label], 1 - each["tokens"] / theirs[each[label]])
         for each in best[key]
-        if theirs.get(each[label], 0) >= needed
+        if each[size] >= MIN_HEADLINE and theirs.get(each[label], 0) >= needed
     ]
 
 
@@ -130,14 +139,11 @@ def _fairness_sentences(tokenizers: Sequence[Facts]) -> list[str]:
     """Compare the highest cost of a language between the tokenizers."""
     highest = []
     for each in tokenizers:
-        languages = each["languages"]
-        costs = [(row["cost"], row["name"]) for row in languages["rows"] if row["cost"]] if languages else []
-        if not costs:
+        costs = [(row["cost"], row["name"]) for row in _known_costs(each["languages"])]
+        if not costs or max(costs)[0] <= 1:
             return []
         highest.append((*max(costs), each["name"]))
     reference = tokenizers[0]["languages"]["reference"]
-    if any(language == reference for _, language, _ in highest):
-        return []
     listed = join_words([f"{cost:.1f} with {name} ({language})" for cost, language, name in highest])
     return [f"The highest cost against {reference} is {listed}."]
 
