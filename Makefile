@@ -80,7 +80,9 @@ demo: $(VENV)/.built  ## Train on Python's own sources, save, reload, encode and
 
 build: $(VENV)/.built  ## Build the extension into .venv and the page's core, when their sources changed
 
+# Fails if there is no core, or an old one, where the other targets go on.
 wasm: $(WASM)  ## Build the page's core for WebAssembly
+	@$(MAKE) --no-print-directory --question $(WASM)
 
 test:  ## Run the tests of the core and of the package (minutes)
 	$(MAKE) --jobs=2 test-rust $(VENV)/.test  # linking and installing leave a processor free

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -79,3 +82,34 @@ def test_the_make_targets_that_the_documents_name_exist() -> None:
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         named = set(re.findall(r"(?:`|^)make ([a-z-]+)", path.read_text(encoding="utf-8"), re.MULTILINE))
         assert named <= targets, path.name
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+def test_make_wasm_fails_without_a_core_where_the_other_targets_go_on(tmp_path: Path) -> None:
+    for name in ("core", "tokenizer-json", "wasm", "readers", "python"):
+        (tmp_path / "crates" / name).mkdir(parents=True)
+    for name, line in (("rustc", "echo /nonexistent"), ("rustup", "exit 1")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "Cargo.toml").touch()
+    core = tmp_path / "python" / "bpe_tokenizer" / "view" / "page" / "core.wasm"
+    core.parent.mkdir(parents=True)
+
+    def make(target: str) -> tuple[bool, list[str]]:
+        command = ["make", "--file", str(ROOT / "Makefile"), target]
+        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        own = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MAKELEVEL")}
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**own, "PATH": path}, capture_output=True, text=True, check=False
+        )
+        return done.returncode == 0, done.stdout.splitlines()
+
+    said = [
+        "the page has no core: the Rust target wasm32-unknown-unknown is missing and rustup cannot add it"
+    ]
+    assert make("wasm") == (False, said)
+    assert make(str(core.relative_to(tmp_path))) == (True, said)  # what the other targets need
+    core.touch()
+    assert make("wasm") == (True, [])
+    os.utime(core, (10**9, 10**9))  # an old core is not the core of these sources
+    assert make("wasm") == (False, said)

@@ -381,6 +381,7 @@ def test_what_is_not_a_column() -> None:
         (pa.array([["a"]]), "list<string>"),
         (pa.array([[1]], pa.list_(pa.int8(), 1)), "fixed_size_list<int8>"),
         (pa.array([1]).dictionary_encode(), "dictionary<int64>"),
+        (pa.array([{}], pa.struct([])), "the table has no columns"),
         (pa.array([{"a": 1, "b": 2}]), "the table has 2 columns; select one of them: 'a', 'b'"),
         (pa.table({"a": ["x"], "b": ["y"]}), "the table has 2 columns"),
         (pa.array([0], pa.timestamp("us")), "timestamp"),

@@ -103,6 +103,9 @@ def test_tables_are_their_texts(tmp_path: Path) -> None:
         assert counted(tmp_path / name, field="body") == EXPECTED
         with pytest.raises(CorpusError, match=f"{name} has no column 'text'; it has 'id', 'body'"):
             counted(tmp_path / name)
+    parquet.write_table(pyarrow.table({}), tmp_path / "a.parquet.0")
+    with pytest.raises(CorpusError, match=r"has no column 'text'; it has none$"):
+        counted(tmp_path / "a.parquet.0", input_format="parquet")
     assert counted([tmp_path / "a.parquet", tmp_path / "a.arrow"], field="body").pieces == 2 * EXPECTED.pieces
 
 

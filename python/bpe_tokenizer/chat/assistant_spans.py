@@ -73,7 +73,7 @@ def _reject_unknown_authors(rendered: Rendered, messages: Messages) -> None:
     found = {origin.index for _, origin in origins}
     lost = [str(number) for number in range(len(messages)) if number not in found]
     where = f"message {' or '.join(lost[:4])}: " if lost else ""
-    reasons = "; ".join(rendered.untracked)[:100]
+    reasons = "; ".join(rendered.untracked)[:100] or "it belongs to no message"
     raise OptionError(
         f"{where}the template hides the author of the text {hidden[:40]!r} ({reasons}); mark the assistant's "
         "text in the template with {% generation %} … {% endgeneration %}"

@@ -332,7 +332,8 @@ def _texts(batch: Any, column: str) -> Any:
     """Return a column of documents as an array of strings or bytes."""
     names = batch.schema.names
     if column not in names:
-        raise CorpusError(f"no column {column!r}; the columns are {', '.join(map(repr, names))}")
+        shown = ", ".join(map(repr, names[:10])) or "none"
+        raise CorpusError(f"no column {shorten(column)}; the columns are {shown[:150]}")
     array = batch.column(column)
     pyarrow = import_library("pyarrow")
     is_dictionary = pyarrow.types.is_dictionary(array.type)

@@ -340,7 +340,8 @@ class _CountDirectory:
             if path.read_bytes() == data:
                 return
             found = read_json(path) or {}
-            differing = ", ".join(key for key in plan if found.get(key) != json.loads(data)[key])
+            own = json.loads(data)
+            differing = ", ".join(key for key in own if found.get(key) != own[key]) or "version"
             raise OptionError(
                 f"{self.path} holds the counts of another run (it differs in: {differing}); write to another "
                 "directory"

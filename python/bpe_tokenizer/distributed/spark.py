@@ -34,7 +34,7 @@ from bpe_tokenizer.distributed.count_units import (
 )
 from bpe_tokenizer.distributed.shards import tokenize_units
 from bpe_tokenizer.distributed.spark_tasks import SparkTasks, own_errors
-from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.errors import CorpusError, shorten
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.special_tokens import AllowedSpecial
@@ -293,8 +293,8 @@ def _write_rows(frame: Any, column: str, directory: Path) -> None:
 
 def _column(frame: Any, column: str) -> Any:
     if column not in frame.columns:
-        names = ", ".join(map(repr, frame.columns))
-        raise CorpusError(f"no column {column!r}; the columns are {names}")
+        names = ", ".join(map(repr, frame.columns[:10])) or "none"
+        raise CorpusError(f"no column {shorten(column)}; the columns are {names[:150]}")
     return frame.select(frame[column])
 
 

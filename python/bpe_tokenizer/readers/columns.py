@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import CorpusError, TokenizerError
+from bpe_tokenizer.errors import CorpusError, TokenizerError, shorten
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.readers.inputs import Input, StoredFile
 from bpe_tokenizer.readers.opened import ChunkReader
@@ -228,8 +228,8 @@ def _chained(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _check_column(pyarrow: Any, source: Input, schema: Any, column: str) -> None:
     names = schema.names
     if column not in names:
-        shown = ", ".join(map(repr, names[:10]))
-        raise CorpusError(f"{source.name[:100]} has no column {column!r}; it has {shown[:100]}")
+        shown = ", ".join(map(repr, names[:10])) or "none"
+        raise CorpusError(f"{source.name[:100]} has no column {shorten(column)}; it has {shown[:100]}")
     kind = schema.field(column).type
     if pyarrow.types.is_dictionary(kind):
         kind = kind.value_type

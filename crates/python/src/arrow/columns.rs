@@ -20,6 +20,7 @@ pub fn column_type(given: &Type) -> Result<&Type> {
     }
     match given.children.as_slice() {
         [only] => Ok(only),
+        [] => Err(broken("the table has no columns")),
         fields => {
             let names: Vec<_> = fields
                 .iter()

@@ -57,9 +57,9 @@ def write_characters(core: _core.Model, texts: Sequence[str], adds_bos: bool) ->
     steps = list(core.normalizers)
     prefixed = steps[:1] == [Prepend(prepend=SPACE)]
     if steps[prefixed:] != [_REPLACE]:
+        names = ", ".join(step.type for step in steps) or "none"
         raise FormatError(
-            f"normalizers: llama.cpp replaces a space by {SPACE!r} and may prepend one; it does not support "
-            + ", ".join(step.type for step in steps)
+            f"normalizers: llama.cpp replaces a space by {SPACE!r} and may prepend one; the model has {names}"
         )
     merges = [(left.decode(), right.decode()) for left, right in core.merges]
     if core.split_patterns == [] and (prefixed or not _is_cut_at_lines(merges)):
