@@ -21,6 +21,7 @@ from bpe_tokenizer.errors import (
     shorten,
 )
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
+from bpe_tokenizer.offsets import OffsetTrimmer
 from bpe_tokenizer.special_tokens import Role, find_roles
 
 __all__ = ["CompiledModel", "PairIds", "UntrainedModel"]
@@ -225,6 +226,14 @@ class CompiledModel:
             raise OptionError("text_pair: this tokenizer's post-processor orders pairs in an unusual way")
         before, between, after = self._post_processor.pair_ids
         return before, between, after
+    @cached_property
+    def offset_trimmer(self) -> OffsetTrimmer | None:
+        """Trims offsets as the model's post-processor says; None if it does not."""
+        if not self._post_processor.trims:
+            return None
+        stripping = [token.id for token in self.added.values() if token.lstrip or token.rstrip]
+        return OffsetTrimmer(self.token_strings, stripping, self._post_processor.trims)
+
 
     @cached_property
     def fingerprint(self) -> bytes:

@@ -157,11 +157,14 @@ class PostProcessor:
         pair: The ids before, between and after the two texts of a pair; None gives each text its own prefix
             and suffix. Empty: the file orders pairs in a way that this package does not support. Formats
             without pairs lose it, so it does not count when post-processors are compared.
+        trims: For each step that trims white space from offsets (`trim_offsets`), whether it keeps a space
+            before the first word (`add_prefix_space`). It does not count in comparisons either.
     """
 
     prefix: tuple[int, ...] = ()
     suffix: tuple[int, ...] = ()
     pair: tuple[tuple[int, ...], ...] | None = field(default=None, compare=False, kw_only=True)
+    trims: tuple[bool, ...] = field(default=(), compare=False, kw_only=True)
 
     @property
     def pair_ids(self) -> tuple[tuple[int, ...], ...]:

@@ -15,6 +15,7 @@ from bpe_tokenizer.arguments import check_integer, check_texts, items_in_turn, t
 from bpe_tokenizer.compiled import CompiledModel, PairIds
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.offsets import Blank, OffsetTrimmer
 from bpe_tokenizer.results import BatchOptions, EncodingResult, Offsets, TokenStrings, Truncation
 from bpe_tokenizer.special_tokens import AllowedSpecial, DisallowedSpecial
 
@@ -30,16 +31,21 @@ class EncodedText:
         offsets: The span of the text that each id covers, if it was asked for; of words, the span of its
             word.
         word_ids: The word of each id, of a text that was given as words.
+        blanks: The white space around each token, if the offsets of rows are without it.
     """
 
     ids: list[int]
     offsets: Offsets | None = None
     word_ids: list[int] | None = None
+    blanks: list[Blank | None] | None = None
 
     def part(self, kept: slice) -> EncodedText:
         """Return a part of the ids."""
         return EncodedText(
-            self.ids[kept], self.offsets and self.offsets[kept], self.word_ids and self.word_ids[kept]
+            self.ids[kept],
+            self.offsets and self.offsets[kept],
+            self.word_ids and self.word_ids[kept],
+            self.blanks and self.blanks[kept],
         )
 
 
@@ -85,7 +91,12 @@ class RowEncoder:
         encoder, threads = self.compiled.encoder, thread_count(self.threads)
         special = resolve_allowed_special(self.compiled, texts, self.allowed_special, self.disallowed_special)
         if self.with_offsets:
-            return [EncodedText(*encoder.encode_with_offsets(text, special, "char", False)) for text in texts]
+            encoded = [encoder.encode_with_offsets(text, special, "char", False) for text in texts]
+            trimmer = self.compiled.offset_trimmer
+            return [
+                EncodedText(ids, spans, blanks=trimmer.blanks(text, ids, spans) if trimmer else None)
+                for text, (ids, spans) in zip(texts, encoded, strict=True)
+            ]
         return [EncodedText(ids) for ids in encoder.encode_batch(texts, special, threads)]
 
     def _joined(self, words: Sequence[EncodedText]) -> EncodedText:
@@ -93,6 +104,7 @@ class RowEncoder:
             [token_id for word in words for token_id in word.ids],
             [span for word in words for span in word.offsets or ()] if self.with_offsets else None,
             [number for number, word in enumerate(words) for _ in word.ids],
+            [blank for word in words for blank in word.blanks or ()],
         )
 
 
@@ -127,6 +139,7 @@ def to_rows(
     token_strings: TokenStrings,
     stride: int,
     with_overflow: bool,
+    trimmer: OffsetTrimmer | None = None,
 ) -> list[EncodingResult]:
     """Shape encoded texts, or pairs of them, into results.
 
@@ -138,6 +151,7 @@ def to_rows(
         token_strings: Returns the token string of each id.
         stride: Number of ids that an overflowing row repeats from the previous one.
         with_overflow: Whether to return the rest of truncated texts as `overflowing` rows.
+        trimmer: Trims the offsets of rows.
 
     Raises:
         OptionError: `max_length` has no room for the added ids, or for one id beyond `stride`.
@@ -159,7 +173,7 @@ def to_rows(
     for number, first in enumerate(firsts):
         second = None if seconds is None else seconds[number]
         parts = _truncated(first, second, limit, options, stride if with_overflow else None)
-        batch.append([_Row.of(*pair, added) for pair in parts])
+        batch.append([_Row.of(*pair, added, trimmer) for pair in parts])
     width = options.width(max((len(row.ids) for rows in batch for row in rows), default=0))
     return [_result(rows, options, width, token_strings) for rows in batch]
 
@@ -174,7 +188,13 @@ class _Row:
     sequence_ids: list[int | None] | None
 
     @classmethod
-    def of(cls, first: EncodedText, second: EncodedText | None, added: PairIds) -> _Row:
+    def of(
+        cls,
+        first: EncodedText,
+        second: EncodedText | None,
+        added: PairIds,
+        trimmer: OffsetTrimmer | None,
+    ) -> _Row:
         before, between, after = (list(ids) for ids in added)
         if second is None:
             between = []
@@ -183,8 +203,12 @@ class _Row:
         offsets = word_ids = sequence_ids = None
         if first.offsets is not None:
             empty = (0, 0)
-            offsets = [empty] * len(before) + first.offsets + [empty] * len(between)
-            offsets += (other.offsets or []) + [empty] * len(after)
+            first_spans, other_spans = (
+                trimmer.trim(text.offsets or (), text.blanks or ()) if trimmer else text.offsets or []
+                for text in (first, other)
+            )
+            offsets = [empty] * len(before) + first_spans + [empty] * len(between)
+            offsets += other_spans + [empty] * len(after)
         if first.word_ids is not None:
             word_ids = [None] * len(before) + first.word_ids + [None] * len(between)
             word_ids += (other.word_ids or []) + [None] * len(after)

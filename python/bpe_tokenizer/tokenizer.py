@@ -1576,6 +1576,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
                 stride,
                 with_overflow,
             )
+                compiled.offset_trimmer if with_offsets else None,
             if return_tensors is None and not as_dict:
                 return found
             return results.to_dict(found, return_tensors, with_overflow)
@@ -2125,8 +2126,9 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             unit: Spans in `"char"`, positions in the text, or in `"byte"`, positions in its UTF-8.
             tile: True: the spans are adjacent and cover the text; of several tokens that share a character,
                 the last one gets it. False: a span covers every character that the token has a byte of, as
-                in Hugging Face's libraries. (Byte spans of text that is not normalised are the tokens' own
-                bytes.)
+                in Hugging Face's libraries, but no white space around the token if the file says
+                `trim_offsets`, as RoBERTa's and GPT-NeoX's do. (Byte spans of text that is not normalised are
+                the tokens' own bytes.)
 
         Raises:
             OptionError: `unit` is something else.
@@ -2147,6 +2149,9 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         end = spans[-1][1] if spans and tile else 0
         ids[:0], ids[len(ids) :] = prefix, suffix
         spans[:0], spans[len(spans) :] = [(0, 0)] * len(prefix), [(end, end)] * len(suffix)
+        if not tile and (trimmer := compiled.offset_trimmer):
+            blanks = trimmer.blanks(text, *compiled.encoder.encode_with_offsets(text, special, "char", False))
+            spans = trimmer.trim(spans, blanks, in_bytes=unit == "byte")
         return ids, spans
 
     @checks_names

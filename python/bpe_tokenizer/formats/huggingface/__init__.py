@@ -7,7 +7,7 @@ The schema of tokenizer.json is defined by the Rust types of the `tokenizers` li
 `tokenizers` and this package give the same ids. It refuses all others by name. Known differences:
 
 - `truncation` and `padding` are saved again but have no effect, as in `transformers`: callers ask for them.
-- `trim_offsets` and the template for pairs of texts are saved again; offsets are never trimmed.
+- `trim_offsets` has an effect on offsets that do not tile the text.
 - An added token decodes to its text; a `normalized` one to its text after normalisation, as in the library.
   The library decodes a text like `é`, whose characters are printable bytes of byte-level files, to those
   bytes; `save` writes a decoder step that prevents this. A text that only normalisation makes so is refused.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from bpe_tokenizer.formats.huggingface.components import flatten_sequence
+from bpe_tokenizer.formats.huggingface.components import flatten_sequence, join_sequence
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import PostProcessor
 
@@ -17,8 +17,6 @@ __all__ = ["read_post_processor", "write_post_processor"]
 def read_post_processor(field: Field, known: Container[int]) -> PostProcessor:
     """Read the `post_processor` of a tokenizer.json.
 
-    Its treatment of offsets is not read.
-
     Args:
         field: The post-processor; null adds nothing.
         known: The ids of all tokens.
@@ -27,15 +25,19 @@ def read_post_processor(field: Field, known: Container[int]) -> PostProcessor:
         FormatError: It does anything else than adding ids before and after a text.
     """
     around = PostProcessor()
+    trims: list[bool] = []
     for step in flatten_sequence(field, "processors"):
-        if step.need("type").text() == "ByteLevel":
-            continue  # it trims offsets only
+        kind = step.need("type").text()
+        if kind in ("ByteLevel", "RobertaProcessing") and step.get("trim_offsets").value is True:
+            trims.append(step.get("add_prefix_space").value is True)
+        if kind == "ByteLevel":
+            continue
         added = _read_step(step, known)
         # The library passes the parts of the first step's result to the second one as if they were two texts.
         if around != PostProcessor():
             raise step.error("is the second step that adds tokens; use only one")
         around = added
-    return around
+    return replace(around, trims=tuple(trims))
 
 
 def _read_step(step: Field, known: Container[int]) -> PostProcessor:
@@ -104,18 +106,16 @@ def write_post_processor(
 ) -> dict[str, Any] | None:
     """Return the `post_processor` of a tokenizer.json.
 
-    Offsets are not trimmed: the space of a token belongs to its span.
-
     Args:
         around: The ids around a text, and around the texts of a pair.
         token: Returns the token string of an id.
         in_bytes: Whether the file is byte-level.
     """
     ids = sorted({*around.prefix, *around.suffix, *chain(*around.pair or ())})
-    if not ids and not in_bytes:
-        return None
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    trims = [byte_level | {"add_prefix_space": keeps, "trim_offsets": True} for keeps in around.trims]
     if not ids:
-        return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+        return join_sequence(trims or [byte_level] * in_bytes, "processors")
 
     def specials(ids: Sequence[int], type_id: int) -> list[dict[str, Any]]:
         return [{"SpecialToken": {"id": token(i), "type_id": type_id}} for i in ids]
@@ -130,9 +130,10 @@ def write_post_processor(
         pair += [*text("B", 1), *specials(after, 1)]
     else:
         pair = [*single, *specials(around.prefix, 1), *text("B", 1), *specials(around.suffix, 1)]
-    return {
+    template = {
         "type": "TemplateProcessing",
         "single": single,
         "pair": pair,
         "special_tokens": {token(i): {"id": token(i), "ids": [i], "tokens": [token(i)]} for i in ids},
     }
+    return join_sequence([*trims, template], "processors")
