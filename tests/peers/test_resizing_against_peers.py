@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import LLAMA3_SPECIAL_TOKENS, BPETokenizer
+from bpe_tokenizer import LLAMA3_SPECIAL_TOKENS, BPETokenizer, Model, _core
 from hostile import hostile_texts
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -124,3 +124,21 @@ def test_gpt2_is_extended(shared: Path, corpus: Callable[[str, int], str], tmp_p
     assert_same(theirs, after, [text, *texts(after)])
     vocab = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
     assert sorted(vocab.values()) == list(range(51_000))
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize("name", ["falcon", "starcoder"])
+def test_tokenizers_opens_an_extended_vocabulary_that_lacks_bytes(
+    name: str, shared: Path, tmp_path: Path
+) -> None:
+    core = BPETokenizer.load(shared / "vocab" / f"ggml-vocab-{name}.gguf").model.core
+    settings = {**core.settings, "keeps_gaps": False}  # llama.cpp merges nothing across a byte without a token
+    before = BPETokenizer.from_model(Model(_core.Model(core.vocab, core.merges, **settings)))
+    after = copy.copy(before).extend(GREETING * 9, before.n_vocab + 20, verbose=False)
+    assert_kept(after, before)
+    assert len(after.merges) > len(before.merges)
+    after.save(tmp_path)
+    theirs = pytest.importorskip("tokenizers").Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for text in texts(after):
+        assert theirs.encode(text, add_special_tokens=False).ids == after.encode(text, allowed_special="all")
+    assert after.truncate_vocab(before.n_vocab).encode(GREETING) == before.encode(GREETING)

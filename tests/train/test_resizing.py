@@ -95,8 +95,7 @@ def test_what_would_break_ids_is_not_truncated() -> None:
         trained(CODE, 300, ["<a>", "<b>", "<c>"]).truncate_vocab(258)
     letters = {byte + 1: bytes([byte]) for byte in range(256)} | {257: b"ab"}
     lacking = _core.Model({0: b"a"}, [], requires_all_bytes=False)
-    with pytest.raises(ModelError, match="lacks some bytes"):
-        BPETokenizer.from_model(Model(lacking)).truncate_vocab(300)
+    assert BPETokenizer.from_model(Model(lacking)).truncate_vocab(300).vocab == {0: b"a"}
     shifted = letters | {400: b"\xff"}
     del shifted[256]
     with pytest.raises(OptionError, match="n is 300, and the byte 0xff has the id 400"):
@@ -263,12 +262,22 @@ def test_models_that_do_more_to_text_are_named() -> None:
         with pytest.raises(ModelError, match=what):
             tokenizer.extend("abc", 300)
     letters = {number: letter.encode() for number, letter in enumerate("abc")}
-    for model in (
-        _core.Model(letters, [], alphabet="characters"),
-        _core.Model(letters, [], requires_all_bytes=False),
-    ):
-        with pytest.raises(ModelError, match="only a byte-level vocabulary"):
-            BPETokenizer.from_model(Model(model)).extend("abc", 300)
+    model = _core.Model(letters, [], alphabet="characters")
+    with pytest.raises(ModelError, match="only a byte-level vocabulary"):
+        BPETokenizer.from_model(Model(model)).extend("abc", 300)
+
+
+@pytest.mark.parametrize("keeps_gaps", [False, True])
+def test_pieces_with_a_byte_that_the_vocabulary_lacks_teach_nothing(keeps_gaps: bool) -> None:
+    vocab = {number: bytes([byte]) for number, byte in enumerate(b"abcd ")}
+    setting: Any = {"pre_tokenizers": [Split(pattern=" ?[^ ]+")]}
+    core = _core.Model(vocab, [], requires_all_bytes=False, keeps_gaps=keeps_gaps, **setting)
+    tokenizer = BPETokenizer.from_model(Model(core))
+    tokenizer.extend(["ab abx cd", "ab cyd cyd cyd cd"], 20, verbose=False)
+    assert tokenizer.merges == [(b"c", b"d"), (b"a", b"b"), (b" ", b"cd")]
+    assert tokenizer.encode("cdy ab") == [5, 4, 6]
+    with pytest.raises(CorpusError, match="UTF-8"):
+        tokenizer.extend([b"ab\xc0"], 30, verbose=False)
 
 
 def test_a_rank_file_refuses_what_its_readers_would_merge(tmp_path: Path) -> None:

@@ -145,11 +145,12 @@ def truncate_model(model: Model, size: int) -> Model:
 
 def _check_reserved_ids(core: _core.Model, ids: Mapping[bytes, int], size: int) -> None:
     """Check that `size` keeps the bytes, and the special tokens right after them, as a list puts them."""
-    last = max(range(256), key=lambda byte: ids[bytes([byte])])
-    reserved = ids[bytes([last])]
+    single = [token for token in ids if len(token) == 1]
+    last = max(single, key=ids.__getitem__, default=b"")
+    reserved = ids.get(last, -1)
     if size <= reserved:
         raise OptionError(
-            f"n is {size:,}, and the byte 0x{last:02x} has the id {reserved:,}; all 256 bytes stay: "
+            f"n is {size:,}, and the byte 0x{last.hex()} has the id {reserved:,}; all bytes stay: "
             f"ask for {reserved + 2:,} or more"
         )
     added = {token.id: token.content for token in core.added_tokens}
@@ -177,10 +178,9 @@ def _with_entries(model: Model, vocab: Mapping[int, bytes], merges: list[tuple[b
 
 
 def _check_byte_level(core: _core.Model) -> None:
-    if core.alphabet != "bytes" or core.byte_fallback or not core.requires_all_bytes:
+    if core.alphabet != "bytes" or core.byte_fallback:
         raise ModelError(
-            "this model merges characters, or lacks some bytes: only a byte-level vocabulary "
-            "can be extended or truncated"
+            "this model merges characters: only a byte-level vocabulary can be extended or truncated"
         )
 
 

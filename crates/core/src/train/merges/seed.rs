@@ -5,7 +5,7 @@ use super::options::{MergeOptions, TieBreak};
 use crate::error::{quoted, Error, Result};
 use crate::interrupt::Interrupt;
 use crate::merge::{merge_symbols, PairTable, Symbols};
-use crate::model::{Alphabet, MergeIds, Model};
+use crate::model::{Alphabet, MergeIds, Model, NONE};
 use crate::reserve::reserve;
 use crate::text::{char_of_byte, to_printable};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -38,6 +38,8 @@ pub struct Seed<'a> {
     pub reserved: ReservedTokens<'a>,
     /// Whether the pieces are parts of others, of which encoding takes none as one token without merging.
     pub parts_only: bool,
+    /// Whether the vocabulary to extend lacks bytes.
+    lacks_bytes: bool,
     table: PairTable,
     symbol_of_byte: [u32; 256],
     symbol_of_id: FxHashMap<u32, u32>,
@@ -75,6 +77,7 @@ impl<'a> Seed<'a> {
             ids: order.iter().map(|&byte| u32::from(byte)).collect(),
             merges: Vec::new(),
             parts_only: false,
+            lacks_bytes: model.is_some_and(|model| model.require_bytes().is_err()),
             table: PairTable::new(&[]),
             symbol_of_byte,
             symbol_of_id: FxHashMap::default(),
@@ -174,7 +177,8 @@ impl<'a> Seed<'a> {
         self.tokens[symbol as usize].len()
     }
 
-    /// Appends the symbols of a piece.
+    /// Appends the symbols of a piece. One with a byte that the vocabulary lacks has none: encoding drops or replaces
+    /// that byte, so merges of it would make no token of the text.
     pub fn symbols(
         &self,
         piece: &[u8],
@@ -188,6 +192,13 @@ impl<'a> Seed<'a> {
         let bytes = piece
             .iter()
             .map(|&byte| self.symbol_of_byte[usize::from(byte)]);
+        if self.lacks_bytes
+            && bytes
+                .clone()
+                .any(|symbol| self.ids[symbol as usize] == NONE)
+        {
+            return Ok(());
+        }
         let start = symbols.len();
         reserve(symbols, piece.len())?;
         symbols.extend(bytes);
@@ -228,7 +239,6 @@ fn check_extendable(model: &Model) -> Result<()> {
             "this model merges characters; only a byte-level vocabulary can be extended".to_owned(),
         ));
     }
-    model.require_bytes()?;
     let vocabulary = model.vocabulary();
     for &(left, right, made) in model.merges() {
         for id in [left, right, made] {
