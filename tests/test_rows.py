@@ -280,3 +280,22 @@ def test_equal_by_value(letters: BPETokenizer, tmp_path: Path) -> None:
     assert hash(BPETokenizer("gpt2")) == hash(BPETokenizer("gpt2"))
     assert BPETokenizer("gpt2") != BPETokenizer("cl100k")
     assert BPETokenizer("gpt2") != one
+
+
+def test_max_length_without_effect_warns(letters: BPETokenizer) -> None:
+    rows = [[97], [97, 98]]
+    for call in (
+        lambda **options: letters("abc", max_length=2, **options),
+        lambda **options: letters(["abc"], max_length=2, **options),
+        lambda **options: letters("abc", max_length=2, return_tensors="np", **options),
+        lambda **options: letters.encode_batch(["abc"], max_length=2, **options),
+        lambda **options: letters.encode_batch(["abc"], text_pair=["d"], max_length=2, **options),
+    ):
+        with pytest.warns(UserWarning, match="max_length=2 has no effect: pass truncation=True") as caught:
+            call()
+        assert [warning.filename for warning in caught] == [__file__]
+        call(padding=True)
+        call(truncation=True)
+    with pytest.warns(UserWarning, match="max_length=2 has no effect"):
+        letters.pad(rows, padding=False, max_length=2)
+    letters.pad(rows, max_length=3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from bpe_tokenizer.errors import (
     MissingDependencyError,
     OptionError,
     UnknownColumnError,
+    caller_level,
     shorten,
 )
 from bpe_tokenizer.special_tokens import DisallowedSpecial
@@ -333,6 +335,15 @@ class BatchOptions:
             raise OptionError(
                 f"max_length={self.max_length} leaves no room for the {self.added} ids that "
                 "add_special_tokens=True adds"
+            )
+
+    def warn_if_unused(self) -> None:
+        """Warn if `max_length` has no effect."""
+        if self.max_length is not None and not self.truncation and not self.padding:
+            warnings.warn(
+                f"max_length={self.max_length} has no effect: pass truncation=True to cut rows to it, or "
+                "padding='max_length' to fill them up to it",
+                stacklevel=caller_level(),
             )
 
     @property

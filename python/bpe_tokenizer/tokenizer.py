@@ -1481,7 +1481,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
                 to `max_length`; with the pad token's id.
             truncation: Cut rows to `max_length`; the ids of `add_special_tokens` stay. Of a pair, True or
                 `"longest_first"` cuts the longer text, `"only_first"` and `"only_second"` that text.
-            max_length: In ids; has no effect without `padding` or `truncation`.
+            max_length: In ids; without `padding` or `truncation` it has no effect but a warning.
             return_tensors: `"np"` for NumPy arrays, `"pt"` for PyTorch tensors.
             text_pair: A second text for each text. The model's post-processor says which ids
                 `add_special_tokens` puts around them.
@@ -1557,6 +1557,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             truncation_side,
             pad_to_multiple_of,
         )
+        options.warn_if_unused()
         with_overflow = check_flag("return_overflowing_tokens", return_overflowing_tokens)
         with_offsets = check_flag("return_offsets_mapping", return_offsets_mapping)
         has_words = check_flag("is_split_into_words", is_split_into_words)
@@ -1809,7 +1810,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             type(text) is str
             and padding is truncation is is_split_into_words is return_dict is False
             and return_overflowing_tokens is return_offsets_mapping is False
-            and return_tensors is text_pair is None
+            and return_tensors is text_pair is max_length is None
             and stride is _NO_STRIDE
         ):
             return self.encode(
@@ -1854,6 +1855,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         is_row = has_words or has_rows or has_offsets or is_padded
         if pad_to_multiple_of is None:
             padding = padding_of_one(padding)
+            if is_padded and not padding and not truncation:
+                max_length = None  # it limits the padding, which a single row does not need
         options["text_pair"] = None if text_pair is None else [cast("str", text_pair)]
         rows = self.encode_batch(
             [cast("str", text)],
@@ -1949,6 +1952,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             padding_side=padding_side,
             pad_to_multiple_of=pad_to_multiple_of,
         )
+        options.warn_if_unused()
         return results.pad_rows(rows, options, return_tensors)
 
     def encode_ragged(
@@ -2675,7 +2679,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             return_dict: Return a dict of `input_ids`, `attention_mask`, and `assistant_masks` on request.
             padding: As in `encode_batch`.
             truncation: Cut rows to `max_length` at their end; `trim_messages` removes whole turns.
-            max_length: In ids; has no effect without `padding` or `truncation`.
+            max_length: In ids; without `padding` or `truncation` it has no effect but a warning.
             padding_side: `"left"` for rows that a model continues.
             return_tensors: `"np"` for NumPy arrays, `"pt"` for PyTorch tensors, of shape (conversations,
                 longest row), in a dict.

@@ -126,6 +126,7 @@ def apply_chat_template(
         raise OptionError("return_message_spans needs return_dict=True; message_spans() returns them alone")
     padding = padding if batched else padding_of_one(padding)
     shape = BatchOptions(padding, truncation, max_length, pad_id=compiled.pad_id, padding_side=padding_side)
+    shape.warn_if_unused()
     rows = [
         _encode(compiled, conversation, allowed_special, return_assistant_mask, return_message_spans)
         for conversation in conversations
