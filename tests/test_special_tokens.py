@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from bpe_tokenizer import (
     OptionError,
     PostProcessor,
     SpecialTokenError,
+    _core,
 )
 from bpe_tokenizer.special_tokens import find_roles
 from small_tokenizers import tiny
@@ -190,6 +192,43 @@ def test_the_named_tokens_of_a_model_come_before_the_names() -> None:
     tokenizer = BPETokenizer.from_model(Model(core, named_tokens={"pad": "<|endoftext|>", "bos": "missing"}))
     assert (tokenizer.pad_token, tokenizer.eos_token) == ("<|endoftext|>", "<|endoftext|>")
     assert tokenizer.bos_token is None
+
+
+def test_one_special_token_after_another(tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The encoder is made when it is needed, and once; conflicts are errors at once."""
+    made = []
+    encoder = _core.Encoder
+
+    def counted(model: _core.Model) -> _core.Encoder:
+        made.append(model)
+        return encoder(model)
+
+    ours = pickle.loads(pickle.dumps(tokenizer))
+    ours.limit_cache(1 << 20)
+    first = ours.n_vocab
+    monkeypatch.setattr(_core, "Encoder", counted)
+    for number in range(200):
+        assert ours.add_special_tokens([f"<{number}>"]) == 1
+        with pytest.raises(ModelError, match="belongs to the token"):
+            ours.add_special_tokens({"<other>": 97})
+        with pytest.raises(ModelError, match="has the id"):
+            ours.add_special_tokens({f"<{number}>": 10**6})
+    assert made == []
+    again = pickle.loads(pickle.dumps(ours))
+    text = "<0>a<199>"
+    expected = [first, *tokenizer.encode("a"), first + 199]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda it: it.encode(text, allowed_special="all"), [ours] * 8)) == [expected] * 8
+    assert 1 < len(made) < 10
+    del made[:]
+    assert again == ours
+    assert again.encode(text, allowed_special="all") == expected
+    assert ours.encode_batch([text], allowed_special="all")[0].input_ids == expected
+    assert ours.decode(expected) == text
+    assert made == []
+    added = BPETokenizer.from_model(tokenizer.model)
+    assert added.add_special_tokens([f"<{number}>" for number in range(200)]) == 200
+    assert added == ours
 
 
 def test_special_tokens_can_be_added() -> None:

@@ -77,19 +77,47 @@ class CompiledModel:
 
     Args:
         model: The model.
-        encoder: Runs the model.
+        cache_limit: The size limit of the encoder's caches; None for the default.
     """
 
     model: Model
-    encoder: _core.Encoder
+    cache_limit: int | None = None
 
     @classmethod
     def compile(cls, model: Model, previous: object = None) -> CompiledModel:
         """Compile a model; its caches get the size limit of the `CompiledModel` that it replaces."""
-        encoder = _core.Encoder(model.core)
-        if isinstance(previous, CompiledModel):
-            encoder.limit_cache(previous.encoder.cache_bytes)
-        return cls(model, encoder)
+        limit = previous.cache_bytes if isinstance(previous, CompiledModel) else None
+        compiled = cls(model, limit)
+        compiled._made_encoder()
+        return compiled
+
+    @property
+    def encoder(self) -> _core.Encoder:
+        """Runs the model."""
+        made: _core.Encoder | None = self.__dict__.get("_encoder")
+        return self._made_encoder() if made is None else made
+
+    def _made_encoder(self) -> _core.Encoder:
+        encoder = _core.Encoder(self.model.core)
+        if self.cache_limit is not None:
+            encoder.limit_cache(self.cache_limit)
+        # Without a lock, which a child after a fork might wait for: of two threads, one makes it in vain.
+        return cast("_core.Encoder", self.__dict__.setdefault("_encoder", encoder))
+
+    @property
+    def cache_bytes(self) -> int | None:
+        """The size limit of the caches; None for the default."""
+        made: _core.Encoder | None = self.__dict__.get("_encoder")
+        return self.cache_limit if made is None else made.cache_bytes
+
+    def with_added_tokens(self, tokens: list[AddedToken]) -> CompiledModel:
+        """Return the model with further added tokens; the encoder is made when it is needed.
+
+        Raises:
+            ModelError: Another token has the text or the id of one.
+        """
+        core = self.model.core.adding_tokens(tokens)
+        return CompiledModel(dataclasses.replace(self.model, core=core), self.cache_bytes)
 
     def with_role(self, role: Role, content: str | None) -> CompiledModel:
         """Return the model with another token for a role, such as BOS; None for no token.
@@ -103,7 +131,9 @@ class CompiledModel:
                 f"{did_you_mean(content, self.added)} add_special_tokens([text]) adds one"
             )
         named = {**self.model.named_tokens, role: content or ""}
-        return CompiledModel(dataclasses.replace(self.model, named_tokens=named), self.encoder)
+        changed = CompiledModel(dataclasses.replace(self.model, named_tokens=named))
+        changed.__dict__["_encoder"] = self.encoder
+        return changed
 
     @cached_property
     def split_patterns(self) -> tuple[str, ...]:
@@ -196,6 +226,14 @@ class CompiledModel:
         bos, eos = self.role_ids.get("bos"), self.role_ids.get("eos")
         return PostProcessor((bos[1],) if bos else (), (eos[1],) if eos else ())
 
+    @cached_property
+    def offset_trimmer(self) -> OffsetTrimmer | None:
+        """Trims offsets as the model's post-processor says; None if it does not."""
+        if not self._post_processor.trims:
+            return None
+        stripping = [token.id for token in self.added.values() if token.lstrip or token.rstrip]
+        return OffsetTrimmer(self.token_strings, stripping, self._post_processor.trims)
+
     def added_ids(self, add_special_tokens: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return `prefix_suffix_ids`, or nothing without `add_special_tokens`."""
         if add_special_tokens is False:
@@ -226,14 +264,6 @@ class CompiledModel:
             raise OptionError("text_pair: this tokenizer's post-processor orders pairs in an unusual way")
         before, between, after = self._post_processor.pair_ids
         return before, between, after
-    @cached_property
-    def offset_trimmer(self) -> OffsetTrimmer | None:
-        """Trims offsets as the model's post-processor says; None if it does not."""
-        if not self._post_processor.trims:
-            return None
-        stripping = [token.id for token in self.added.values() if token.lstrip or token.rstrip]
-        return OffsetTrimmer(self.token_strings, stripping, self._post_processor.trims)
-
 
     @cached_property
     def fingerprint(self) -> bytes:

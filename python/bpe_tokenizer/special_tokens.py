@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import count
-from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias
 
+from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import TextCollection, check_integer, items_in_turn, items_of
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
@@ -18,7 +17,7 @@ from bpe_tokenizer.errors import (
     did_you_mean,
     shorten,
 )
-from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.model import AddedToken
 
 __all__ = [
     "CHATML_SPECIAL_TOKENS",
@@ -34,8 +33,8 @@ __all__ = [
     "find_roles",
     "ids_in_vocab",
     "known_or_next_ids",
+    "new_special_tokens",
     "special_token_names",
-    "with_special_tokens",
 ]
 
 SpecialTokens: TypeAlias = Mapping[str, int] | Iterable[str]
@@ -189,37 +188,34 @@ def assign_ids(special_tokens: SpecialTokens | None, vocab_size: int) -> list[Ad
     return [AddedToken(owners[token_id], token_id) for token_id in sorted(owners)]
 
 
-def with_special_tokens(model: Model, special_tokens: SpecialTokens) -> tuple[Model, int]:
-    """Return a model with further special tokens, and how many are new.
+def new_special_tokens(core: _core.Model, special_tokens: SpecialTokens) -> list[AddedToken]:
+    """Return the special tokens that a model does not have yet.
 
     Args:
-        model: The model.
+        core: The model.
         special_tokens: A list, which takes the ids after the largest in use, or a dict of text to id.
 
     Raises:
         ModelError: A text or an id is taken, invalid, or a duplicate.
     """
-    tokens = {token.content: token for token in model.core.added_tokens}
     wanted = checked_tokens(special_tokens)
-    vocab = model.core.vocab
+    find = core.added_token_of if len(wanted) == 1 else {it.content: it for it in core.added_tokens}.get
     if not isinstance(wanted, Mapping):
-        known = {content: token.id for content, token in tokens.items()}
-        wanted = known_or_next_ids(wanted, known, max(vocab, default=-1))
-    added = 0
+        known = {content: token.id for content in wanted if (token := find(content))}
+        wanted = known_or_next_ids(wanted, known, core.n_vocab - 1)
+    new: dict[int, AddedToken] = {}
     for content, value in wanted.items():
         token_id = checked_id(content, value)
-        old = tokens.get(content)
+        old = find(content)
         if old is not None and old.id != token_id:
             raise ModelError(
                 f"special token {shorten(content)} has the id {old.id} already; it cannot get {token_id}"
             )
-        _check_owner(vocab, token_id, content)
+        owner = new[token_id].content.encode() if token_id in new else core.token(token_id)
+        _check_owner(owner, token_id, content)
         if old is None or not old.special:
-            tokens[content] = old._replace(special=True) if old else AddedToken(content, token_id)
-            vocab[token_id] = content.encode()
-            added += 1
-    core = model.core.with_added_tokens(sorted(tokens.values(), key=attrgetter("id")))
-    return dataclasses.replace(model, core=core), added
+            new[token_id] = old._replace(special=True) if old else AddedToken(content, token_id)
+    return list(new.values())
 
 
 def ids_in_vocab(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | None) -> dict[str, int]:
@@ -239,7 +235,7 @@ def ids_in_vocab(vocab: Mapping[int, bytes], special_tokens: SpecialTokens | Non
                 f"special token {shorten(text)} has the id {inside[text]} in vocab; it cannot get {token_id}"
             )
         if text not in inside:
-            _check_owner(vocab, token_id, text)
+            _check_owner(vocab.get(token_id), token_id, text)
     return dict(wanted)
 
 
@@ -253,12 +249,12 @@ def known_or_next_ids(tokens: Iterable[str], known: Mapping[str, int], largest: 
     return {text: known[text] if text in known else next(next_ids) for text in tokens}
 
 
-def _check_owner(vocab: Mapping[int, bytes], token_id: int, content: str) -> None:
+def _check_owner(owner: bytes | None, token_id: int, content: str) -> None:
     """Raise ModelError if an id belongs to another token."""
-    if vocab.get(token_id, content.encode()) != content.encode():
+    if owner is not None and owner != content.encode():
         raise ModelError(
             f"special token {shorten(content)} cannot get the id {token_id}: "
-            f"it belongs to the token {shorten(vocab[token_id])}"
+            f"it belongs to the token {shorten(owner)}"
         )
 
 

@@ -50,7 +50,7 @@ from bpe_tokenizer.special_tokens import (
     SpecialTokens,
     checked_tokens,
     ids_in_vocab,
-    with_special_tokens,
+    new_special_tokens,
 )
 from bpe_tokenizer.streaming import EncodeStream, StreamDecoder
 
@@ -657,7 +657,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             added_tokens=inside,
             ignore_merges=merges is None,
         )
-        return cls.from_model(with_special_tokens(Model(core), special)[0])
+        return cls.from_model(Model(core.adding_tokens(new_special_tokens(core, special))))
 
     @classmethod
     @checks_names
@@ -1065,10 +1065,10 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         if unknown:
             raise argument_error(BPETokenizer.add_special_tokens, unknown)
         compiled = self._compiled()
-        model, added = with_special_tokens(compiled.model, special_tokens)
-        if added:
-            self._state = CompiledModel.compile(model, compiled)
-        return added
+        tokens = new_special_tokens(compiled.model.core, special_tokens)
+        if tokens:
+            self._state = compiled.with_added_tokens(tokens)
+        return len(tokens)
 
     @property
     def model(self) -> Model:
@@ -1576,8 +1576,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
                 lambda: compiled.token_strings,
                 stride,
                 with_overflow,
-            )
                 compiled.offset_trimmer if with_offsets else None,
+            )
             if return_tensors is None and not as_dict:
                 return found
             return results.to_dict(found, return_tensors, with_overflow)
@@ -2149,13 +2149,13 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         tile = check_flag("tile", tile)
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
         ids, spans = compiled.encoder.encode_with_offsets(text, special, unit, tile)
+        if not tile and (trimmer := compiled.offset_trimmer):
+            blanks = trimmer.blanks(text, *compiled.encoder.encode_with_offsets(text, special, "char", False))
+            spans = trimmer.trim(spans, blanks, in_bytes=unit == "byte")
         prefix, suffix = compiled.added_ids(add_special_tokens)
         end = spans[-1][1] if spans and tile else 0
         ids[:0], ids[len(ids) :] = prefix, suffix
         spans[:0], spans[len(spans) :] = [(0, 0)] * len(prefix), [(end, end)] * len(suffix)
-        if not tile and (trimmer := compiled.offset_trimmer):
-            blanks = trimmer.blanks(text, *compiled.encoder.encode_with_offsets(text, special, "char", False))
-            spans = trimmer.trim(spans, blanks, in_bytes=unit == "byte")
         return ids, spans
 
     @checks_names

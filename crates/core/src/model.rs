@@ -438,26 +438,53 @@ impl Model {
         added.sort_by_key(|token| token.id);
         let mut contents = FxHashMap::default();
         for (index, token) in added.iter().enumerate() {
-            let AddedToken { content, id, .. } = token;
-            let in_vocabulary = self.vocabulary.token(*id);
-            let problem = if content.is_empty() {
-                "the text is empty".to_owned()
-            } else if *id == NONE {
-                format!("the largest possible id is {}", NONE - 1)
-            } else if let Some(other) = contents.insert(content, id) {
-                format!("duplicate text; it also has the id {other}")
-            } else if index > 0 && added[index - 1].id == *id {
-                format!("{} has the same id", quoted(&added[index - 1].content))
-            } else if let Some(bytes) = in_vocabulary.filter(|&bytes| bytes != content.as_bytes()) {
-                let token = quoted(&to_printable(bytes));
-                format!("the id belongs to the token {token} of the vocabulary")
-            } else {
-                continue;
-            };
-            let content = quoted(content);
-            let message = format!("added token {content} (id {id}): {problem}");
-            return Err(Error::Model(message));
+            let same_text = contents.insert(&token.content, token.id);
+            let before = index.checked_sub(1).map(|before| &added[before]);
+            let same_id = before.filter(|before| before.id == token.id);
+            self.check_added(token, same_text, same_id)?;
         }
+        self.with_checked(added)
+    }
+
+    /// This model with a further added token, or another one for its id.
+    pub fn adding(&self, token: AddedToken) -> Result<Self> {
+        let others = self.added.iter().filter(|other| other.id != token.id);
+        let same_text = others.clone().find(|other| other.content == token.content);
+        self.check_added(&token, same_text.map(|other| other.id), None)?;
+        let mut added: Vec<_> = others.cloned().collect();
+        added.insert(added.partition_point(|other| other.id < token.id), token);
+        self.with_checked(added)
+    }
+
+    /// Fails if an added token is not valid: another one has its text or its id, or the vocabulary has its id.
+    fn check_added(
+        &self,
+        token: &AddedToken,
+        same_text: Option<u32>,
+        same_id: Option<&AddedToken>,
+    ) -> Result<()> {
+        let AddedToken { content, id, .. } = token;
+        let in_vocabulary = self.vocabulary.token(*id);
+        let problem = if content.is_empty() {
+            "the text is empty".to_owned()
+        } else if *id == NONE {
+            format!("the largest possible id is {}", NONE - 1)
+        } else if let Some(other) = same_text {
+            format!("duplicate text; it also has the id {other}")
+        } else if let Some(other) = same_id {
+            format!("{} has the same id", quoted(&other.content))
+        } else if let Some(bytes) = in_vocabulary.filter(|&bytes| bytes != content.as_bytes()) {
+            let token = quoted(&to_printable(bytes));
+            format!("the id belongs to the token {token} of the vocabulary")
+        } else {
+            return Ok(());
+        };
+        let content = quoted(content);
+        let message = format!("added token {content} (id {id}): {problem}");
+        Err(Error::Model(message))
+    }
+
+    fn with_checked(&self, added: Vec<AddedToken>) -> Result<Self> {
         let normal_forms = normal_forms(&self.settings.normalizers, &added)?;
         Ok(Self {
             added: Arc::new(added),

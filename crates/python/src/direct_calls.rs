@@ -269,7 +269,7 @@ impl<'py> Tokenizer<'py> {
     fn of(tokenizer: Borrowed<'_, 'py, PyAny>) -> Option<Self> {
         // SAFETY: the class has the descriptor, which checks that; `direct_method` checks the class.
         let base = unsafe { tokenizer.cast_unchecked::<TokenizerBase>() };
-        let (state, encoder) = base.try_borrow().ok()?.compiled(tokenizer.py())?;
+        let (state, encoder) = TokenizerBase::compiled(&base)?;
         Some(Self { state, encoder })
     }
 

@@ -187,6 +187,21 @@ impl Model {
         Ok(Self { core })
     }
 
+    fn adding_tokens(&self, added_tokens: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut added = each(added_tokens, added_token)?;
+        let core = match added.as_mut_slice() {
+            [token] => self.core.adding(std::mem::take(token)),
+            _ => {
+                let ids: HashSet<u32> = added.iter().map(|token| token.id).collect();
+                let others = self.core.added().iter();
+                added.extend(others.filter(|other| !ids.contains(&other.id)).cloned());
+                self.core.with_added(added)
+            }
+        };
+        let core = core.map_err(|error| to_python(added_tokens.py(), &error))?;
+        Ok(Self { core })
+    }
+
     #[getter]
     fn vocab<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut tokens: Vec<(u32, &[u8])> = self.core.vocabulary().iter().collect();
@@ -304,6 +319,16 @@ impl Model {
         token_id: u32,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let token = self.core.added_token(token_id);
+        token.map(|token| added_token_tuple(py, token)).transpose()
+    }
+
+    #[pyo3(signature = (content, /))]
+    fn added_token_of<'py>(
+        &self,
+        py: Python<'py>,
+        content: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let token = self.core.added().iter().find(|it| it.content == content);
         token.map(|token| added_token_tuple(py, token)).transpose()
     }
 

@@ -11,18 +11,38 @@ use pyo3::{PyTraverseError, PyVisit};
 pub struct TokenizerBase {
     /// A `CompiledModel` or an `UntrainedModel`; None before `__init__`.
     state: Option<Py<PyAny>>,
-    /// The encoder of a `CompiledModel`.
+    /// The encoder of a `CompiledModel`, once it is made.
     encoder: Option<Py<Encoder>>,
+}
+
+/// The encoder of a `CompiledModel`, which makes it at the first use. An `UntrainedModel` has none: it raises an error.
+fn encoder_of(state: &Bound<'_, PyAny>) -> Option<Py<Encoder>> {
+    let encoder = state.getattr(intern!(state.py(), "encoder")).ok()?;
+    Some(encoder.cast_into_exact().ok()?.unbind())
 }
 
 impl TokenizerBase {
     /// The `CompiledModel` and its encoder, of a tokenizer that has a vocabulary.
     pub fn compiled<'py>(
-        &self,
-        py: Python<'py>,
+        base: &Bound<'py, Self>,
     ) -> Option<(Bound<'py, PyAny>, Bound<'py, Encoder>)> {
-        let (state, encoder) = self.state.as_ref().zip(self.encoder.as_ref())?;
-        Some((state.bind(py).clone(), encoder.bind(py).clone()))
+        let py = base.py();
+        let state = {
+            let base = base.try_borrow().ok()?;
+            let state = base.state.as_ref()?.bind(py).clone();
+            if let Some(encoder) = &base.encoder {
+                return Some((state, encoder.bind(py).clone()));
+            }
+            state
+        };
+        // Without a borrow: other threads run, and may set the state.
+        let encoder = encoder_of(&state)?;
+        if let Ok(mut base) = base.try_borrow_mut() {
+            if base.state.as_ref().is_some_and(|now| now.is(&state)) {
+                base.encoder = Some(encoder.clone_ref(py));
+            }
+        }
+        Some((state, encoder.into_bound(py)))
     }
 }
 
@@ -45,12 +65,8 @@ impl TokenizerBase {
 
     #[setter(_state)]
     fn set_state(slf: &Bound<'_, Self>, state: Bound<'_, PyAny>) {
-        // An `UntrainedModel` has no encoder: it raises an error.
-        let encoder = state.getattr(intern!(state.py(), "encoder")).ok();
-        let encoder = encoder.and_then(|it| Some(it.cast_into_exact().ok()?.unbind()));
         let mut base = slf.borrow_mut();
         let old = (base.state.replace(state.unbind()), base.encoder.take());
-        base.encoder = encoder;
         // To drop the old ones may run Python, and so other threads, which read the state.
         drop(base);
         drop(old);
