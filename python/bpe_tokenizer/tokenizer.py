@@ -487,7 +487,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
 
         So the embeddings of a language model keep their rows and get new ones. Each piece of the corpus
         starts as the tokens that encode it, and merging continues from there. The tokenizer normalises and
-        cuts texts as in encoding, also at added tokens that are not special.
+        cuts texts as in encoding, also at added tokens that are not special. A vocabulary may lack bytes, as
+        Falcon's does; a piece that holds one of them teaches nothing.
 
         Args:
             corpus: As in `train`.
@@ -1810,7 +1811,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             type(text) is str
             and padding is truncation is is_split_into_words is return_dict is False
             and return_overflowing_tokens is return_offsets_mapping is False
-            and return_tensors is text_pair is max_length is None
+            and return_tensors is text_pair is None
+            and max_length is None
             and stride is _NO_STRIDE
         ):
             return self.encode(
