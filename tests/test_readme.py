@@ -92,15 +92,20 @@ def test_make_wasm_fails_without_a_core_where_the_other_targets_go_on(tmp_path: 
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
     (tmp_path / "Cargo.toml").touch()
+    shutil.copy(ROOT / "Makefile", tmp_path)
     core = tmp_path / "python" / "bpe_tokenizer" / "view" / "page" / "core.wasm"
     core.parent.mkdir(parents=True)
 
     def make(target: str) -> tuple[bool, list[str]]:
-        command = ["make", "--file", str(ROOT / "Makefile"), target]
         path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
         own = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MAKELEVEL")}
         done = subprocess.run(
-            command, cwd=tmp_path, env={**own, "PATH": path}, capture_output=True, text=True, check=False
+            ["make", target],
+            cwd=tmp_path,
+            env={**own, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return done.returncode == 0, done.stdout.splitlines()
 
