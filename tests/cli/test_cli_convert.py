@@ -115,26 +115,6 @@ def test_what_it_says_to_people(run: TextRun, source: Path, tmp_path: Path) -> N
     assert said[1].endswith("and special_tokens={'<|end|>': 280}")
 
 
-def test_tokens_that_transformers_will_add_are_told(run: TextRun, tmp_path: Path) -> None:
-    tokenizer = BPETokenizer("gpt2", None).train(
-        "low lower", 258, special_tokens=["<|endoftext|>"], verbose=False
-    )
-    tokenizer.save_gpt2(tmp_path / "pair")
-    (tmp_path / "pair" / "tokenizer_config.json").unlink()
-    told = "transformers and tokenizers add '<|endoftext|>' after each text"
-    assert told in run(tmp_path / "pair", tmp_path / "hf", "--to", "huggingface").err
-    assert run(tmp_path / "pair", tmp_path / "x.gguf", "--to", "gguf").err == ""
-    document = json.loads((tmp_path / "hf" / "tokenizer.json").read_text())
-    document["post_processor"] = {
-        "type": "ByteLevel",
-        "add_prefix_space": True,
-        "trim_offsets": False,
-        "use_regex": True,
-    }
-    (tmp_path / "tokenizer.json").write_text(json.dumps(document))
-    assert run(tmp_path / "tokenizer.json", tmp_path / "hf2", "--to", "huggingface").err == ""
-
-
 def test_a_rank_file_that_does_not_say_all(run: TextRun, source: Path, tmp_path: Path) -> None:
     run(source, tmp_path / "x.tiktoken", "--to", "tiktoken")
     result = run(tmp_path / "x.tiktoken", tmp_path / "y", "--to", "huggingface")

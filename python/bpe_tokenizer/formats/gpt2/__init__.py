@@ -273,10 +273,7 @@ def _write_vocab(core: _core.Model, added: Iterable[AddedToken]) -> dict[str, in
 def _config(model: Model, added: list[AddedToken], pair_sha256: str) -> dict[str, Any]:
     found = find_roles(token for token in added if token.special)
     roles: dict[str, str] = {role: model.named_tokens.get(role, found.get(role, "")) for role in ROLES}
-    ids = {token.content: token.id for token in added}
-    around = model.post_processor or PostProcessor(
-        *((ids[roles[role]],) if roles[role] in ids else () for role in ("bos", "eos"))
-    )
+    around = model.post_processor or PostProcessor()
     own = {
         "version": 1,
         DIGEST: pair_sha256,

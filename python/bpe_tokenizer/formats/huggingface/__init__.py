@@ -139,7 +139,8 @@ def _read(path: Path, data: bytes, config: Config) -> Model:
     from_roles = (
         not config.own.is_null
         and config.own.get("post_processor").value == "roles"
-        and around == _role_post_processor(added, named)
+        # Until 2026-11, `save` wrote what the roles mean.
+        and around in (PostProcessor(), _role_post_processor(added, named))
     )
     others = config.uninterpreted() | _passthrough(document, around, strings)
     return Model(core, named, None if from_roles else around, others)
@@ -237,7 +238,7 @@ def _read_files(path: Path) -> tuple[bytes, Config]:
 def _passthrough(document: Field, around: PostProcessor, strings: TokenStrings) -> dict[str, Any]:
     """The parts of a tokenizer.json that `save` writes again without interpretation."""
     kept = {name: document.get(name).value for name in ("truncation", "padding", "post_processor")}
-    if kept["post_processor"] == write_post_processor(around, strings.__getitem__, strings.in_bytes):
+    if kept["post_processor"] == write_post_processor(around, strings.__getitem__):
         del kept["post_processor"]
     kept = {name: value for name, value in kept.items() if value is not None}
     return {PASSTHROUGH_KEY: kept} if kept else {}
@@ -264,9 +265,7 @@ def _document(model: Model, kept: Mapping[str, Any]) -> dict[str, Any]:
 def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
     """The loaded post-processor if it still agrees with the model, or a new one."""
     strings = TokenStrings(model.core)
-    around = model.post_processor
-    if around is None:
-        around = _role_post_processor(model.core.added_tokens, model.named_tokens)
+    around = model.post_processor or PostProcessor()  # BOS and EOS of the roles are for us only
     if isinstance(kept, dict):
         try:
             if read_post_processor(Field(Path("tokenizer.json"), "post_processor", kept), strings) == around:
@@ -276,7 +275,7 @@ def _write_post_processor(model: Model, kept: object) -> dict[str, Any] | None:
     unknown = [token_id for token_id in (*around.prefix, *around.suffix) if token_id not in strings]
     if unknown:
         raise FormatError(f"post_processor: {unknown[0]} is not the id of a token")
-    return write_post_processor(around, strings.__getitem__, strings.in_bytes)
+    return write_post_processor(around, strings.__getitem__)
 
 
 def _config(model: Model, tokenizer_json_sha256: str, name: str, has_config: bool) -> dict[str, Any]:

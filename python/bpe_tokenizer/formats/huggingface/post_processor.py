@@ -101,21 +101,18 @@ def _read_pieces(
     return names, tuple(map(tuple, around))
 
 
-def write_post_processor(
-    around: PostProcessor, token: Callable[[int], str], in_bytes: bool = True
-) -> dict[str, Any] | None:
-    """Return the `post_processor` of a tokenizer.json.
+def write_post_processor(around: PostProcessor, token: Callable[[int], str]) -> dict[str, Any] | None:
+    """Return the `post_processor` of a tokenizer.json; None if it adds nothing.
 
     Args:
         around: The ids around a text, and around the texts of a pair.
         token: Returns the token string of an id.
-        in_bytes: Whether the file is byte-level.
     """
     ids = sorted({*around.prefix, *around.suffix, *chain(*around.pair or ())})
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
-    trims = [byte_level | {"add_prefix_space": keeps, "trim_offsets": True} for keeps in around.trims]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    trims = [byte_level | {"add_prefix_space": keeps} for keeps in around.trims]
     if not ids:
-        return join_sequence(trims or [byte_level] * in_bytes, "processors")
+        return join_sequence(trims, "processors")
 
     def specials(ids: Sequence[int], type_id: int) -> list[dict[str, Any]]:
         return [{"SpecialToken": {"id": token(i), "type_id": type_id}} for i in ids]
