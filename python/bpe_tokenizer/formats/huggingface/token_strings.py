@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from bpe_tokenizer.formats.huggingface.added_tokens import spells_other_bytes
 from bpe_tokenizer.model import AddedToken
 
 __all__ = ["TokenStrings", "Written", "added_token_fields", "write_tokens"]
+
+_BYTE_TOKEN = re.compile("<0x[0-9A-F]{2}>")
 
 
 class TokenStrings:
@@ -76,6 +79,7 @@ def write_tokens(core: _core.Model) -> Written:
     if [token.id for token in outside] != list(range(len(vocab), len(vocab) + len(outside))):
         for token in outside:
             _add_token(vocab, token)
+            _check_is_unused(core, token)
     for token in outside:
         if vocab.get(token.content, token.id) != token.id:
             raise _conflict(vocab, token)
@@ -89,6 +93,21 @@ def write_tokens(core: _core.Model) -> Written:
 def _add_token(vocab: dict[str, int], token: AddedToken) -> None:
     if vocab.setdefault(token.content, token.id) != token.id:
         raise _conflict(vocab, token)
+
+
+def _check_is_unused(core: _core.Model, token: AddedToken) -> None:
+    """Refuse an added token that encoding finds in the vocabulary without matching it as an added token."""
+    in_bytes = core.alphabet == "bytes"
+    symbol = len(token.content) == 1 and (not in_bytes or _core.from_printable(token.content) is not None)
+    byte = core.byte_fallback and not in_bytes and _BYTE_TOKEN.fullmatch(token.content) is not None
+    # One that is not special and may touch any character is always matched.
+    piece = core.ignore_merges and token.single_word and not token.special
+    if symbol or byte or piece:
+        raise FormatError(
+            f"added_tokens: {shorten(token.content)} (id {token.id}) needs a place in the vocabulary of "
+            "tokenizer.json, where BPE would use it for ordinary text; give it and the other added tokens "
+            "the ids that follow the vocabulary"
+        )
 
 
 def _conflict(vocab: Mapping[str, int], token: AddedToken) -> FormatError:
