@@ -87,6 +87,11 @@ def test_names_of_strangers_print_escaped_and_short(run: Run, tmp_path: Path) ->
         assert "Traceback" not in shown
 
 
+def test_a_sample_without_text_has_no_rate(run: Run, directory: Path) -> None:
+    lines = run("info", "--tokenizer", directory, "--sample-text", "").text.splitlines()
+    assert "sample          0 tokens" in lines
+
+
 SIZES = ["0", "1", "-5", "abc", "²", "99999999999", "9" * 5000, "", "\udcff"]
 
 

@@ -132,7 +132,7 @@ def test_tokenizers_opens_an_extended_vocabulary_that_lacks_bytes(
     name: str, shared: Path, tmp_path: Path
 ) -> None:
     core = BPETokenizer.load(shared / "vocab" / f"ggml-vocab-{name}.gguf").model.core
-    settings = {**core.settings, "keeps_gaps": False}  # llama.cpp merges nothing across a byte without a token
+    settings = {**core.settings, "keeps_gaps": False}  # as llama.cpp: no merge across a lost byte
     before = BPETokenizer.from_model(Model(_core.Model(core.vocab, core.merges, **settings)))
     after = copy.copy(before).extend(GREETING * 9, before.n_vocab + 20, verbose=False)
     assert_kept(after, before)

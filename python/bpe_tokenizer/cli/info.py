@@ -110,6 +110,7 @@ def _show(tokenizer: BPETokenizer, sample_text: str) -> None:
     for name in ("first_tokens", "last_tokens"):
         line(name.replace("_", " "), f"ids {facts[name][0]['id']} to {facts[name][-1]['id']}")
         print_tokens((tokenizer.vocab[each["id"]][:_MAX_TOKEN] for each in facts[name]), console)
-    line("sample", f"{count_noun(len(sample['ids']), 'token')}, {sample['bytes_per_token']} bytes per token")
+    rate = f", {sample['bytes_per_token']} bytes per token" if sample["ids"] else ""
+    line("sample", f"{count_noun(len(sample['ids']), 'token')}{rate}")
     print_tokens((tokenizer.decode_bytes([each]) for each in sample["ids"]), console)
     line("round trip", "exact" if sample["round_trip"] else "NOT exact")
