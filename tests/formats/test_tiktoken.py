@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from bpe_tokenizer import (
     AddedToken,
     ArgumentTypeError,
+    BPETokenizer,
     FormatError,
     Model,
     ModelError,
@@ -390,7 +391,35 @@ def test_special_tokens_that_begin_alike_are_refused() -> None:
         format_.to_encoding(model, "mine")
 
 
-def test_an_empty_token_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"cannot hold the empty token \(id 256\)"):
-        format_.save(Model(core({256: b""}, [])), tmp_path / "x.tiktoken")
-    assert not list(tmp_path.iterdir())
+def test_an_empty_token_keeps_its_id_as_in_whispers_file(tmp_path: Path) -> None:
+    """The last line of multilingual.tiktoken is `= 50256`."""
+    path, again = tmp_path / "multilingual.tiktoken", tmp_path / "again.tiktoken"
+    ranks = {**{bytes([i]): i for i in range(256)}, b"ab": 256, b" th": 257, b"": 258}
+    lines = [f"{base64.b64encode(token).decode() or '='} {rank}\n" for token, rank in ranks.items()]
+    path.write_text("".join(lines), encoding="ascii")
+    ours = BPETokenizer.from_tiktoken(path, split_pattern="gpt2", special_tokens={"<|end|>": 259})
+    assert (ours.n_vocab, ours.vocab[258], ours.decode_bytes([97, 258, 98])) == (260, b"", b"ab")
+    format_.save(Model(core({256: b"ab", 257: b""}, [(b"a", b"b")])), again)
+    assert again.read_bytes().endswith(b"\n= 257\n")
+    tiktoken_load = pytest.importorskip("tiktoken.load")
+    assert tiktoken_load.load_tiktoken_bpe(str(path)) == ranks
+    theirs = pytest.importorskip("tiktoken").Encoding(
+        "x",
+        pat_str=NAMED_PATTERNS["gpt2"].patterns[0],
+        mergeable_ranks=ranks,
+        special_tokens={"<|end|>": 259},
+    )
+    for text in [
+        "",
+        "a",
+        "ab",
+        "abab th",
+        " the ab",
+        "\n\n",
+        "caf\u00e9",
+        "\u65e5\u672c",
+        "a'll",
+        " " * 9,
+        "1 23",
+    ]:
+        assert ours.encode(text) == theirs.encode(text)

@@ -23,7 +23,8 @@ Ranks: TypeAlias = _core.RankTable | Mapping[bytes, int]
 
 _MAX_RANK = 2**32 - 2
 _MAX_DIGITS = len(str(_MAX_RANK))
-_TOKEN = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)")
+# Python's base64 reads padding alone as the empty token, which Whisper's multilingual.tiktoken has.
+_TOKEN = re.compile(rb"={1,3}|(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)")
 
 
 def parse_ranks(data: bytes, file: str) -> dict[bytes, int]:
@@ -61,16 +62,13 @@ def to_dict(ranks: Ranks) -> dict[bytes, int]:
 def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
     r"""Return a rank file, in the order of the ranks.
 
-    Raises:
-        FormatError: A token is empty: tiktoken refuses its line.
+    The empty token is written `=`, which readers of the format take for it.
 
-    >>> write_ranks({b"ab": 1, b"a": 0})
-    b'YQ== 0\nYWI= 1\n'
+    >>> write_ranks({b"ab": 1, b"a": 0, b"": 2})
+    b'YQ== 0\nYWI= 1\n= 2\n'
     """
-    if b"" in ranks:
-        raise FormatError(f"vocab: .tiktoken cannot hold the empty token (id {ranks[b'']}); its readers fail")
     lines = [
-        b"%b %d\n" % (binascii.b2a_base64(token, newline=False), rank)
+        b"%b %d\n" % (binascii.b2a_base64(token, newline=False) or b"=", rank)
         for token, rank in sorted(ranks.items(), key=itemgetter(1))
     ]
     return b"".join(lines)
