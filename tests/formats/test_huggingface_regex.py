@@ -38,7 +38,7 @@ def test_named_patterns_can_be_carried_over(name: str) -> None:
         (r"\x{41}*", EMPTY),
         (r"\p{L}*+", EMPTY),
         ("(?:a|b*)", EMPTY),
-        ("(?=a)", EMPTY),
+        ("(?=a)", None),
         ("(?i)", EMPTY),
         ("^$", EMPTY),
         ("[^^]*", EMPTY),
@@ -61,7 +61,7 @@ def test_named_patterns_can_be_carried_over(name: str) -> None:
         (r"\x{" + "1" * 5000 + "}", r"\\x"),
         (r"\pL", r"\\pL"),
         (r"\p{Script=Han}", r"\\p\{Script=Han\}"),
-        (r"a\b", r"\\b"),
+        (r"a\G", r"\\G"),
         (r"(a)\1", r"\\1"),
         (r"\R|\X", r"\\R"),
         (r"\<a", r"\\<"),
@@ -92,7 +92,6 @@ def test_what_the_engines_do_not_read_alike(pattern: str, problem: str | None) -
 
 def test_what_is_translated_from_one_of_the_two_only() -> None:
     assert objection(r"\w+|[^\w]", oniguruma=False) is None
-    assert "holds \\w, which" in str(objection(r"\w+", oniguruma=True))
     assert objection("^a|^b", oniguruma=True) is objection("a^b", oniguruma=False) is None
     assert "holds ^ inside, which" in str(objection(r"\n^", oniguruma=True))
     assert "holds ^ inside, which" in str(objection(r"(?:^a)b", oniguruma=True))

@@ -269,13 +269,9 @@ def test_known_patterns_leave_nothing_between_their_matches(pattern: str) -> Non
         assert removed.pre_tokenize_str(text) == isolated.pre_tokenize_str(text)
 
 
-@pytest.mark.parametrize("name", NAMED_PATTERNS)
-def test_empty_matches_are_what_sets_the_engines_apart(name: str) -> None:
-    steps = [Split(pattern=pattern) for pattern in NAMED_PATTERNS[name].patterns]
-    assert write_pre_tokenizer(steps) is not None  # none of them has any
-    theirs = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"(?=b)"), "isolated")
-    assert len(theirs.pre_tokenize_str("abab")) == 3
-    assert len(_core.SplitPattern(r"(?=b)").split("abab")) == 1
+def test_no_named_pattern_has_empty_matches() -> None:
+    for named in NAMED_PATTERNS.values():
+        assert write_pre_tokenizer([Split(pattern=pattern) for pattern in named.patterns]) is not None
 
 
 def test_punctuation_is_the_librarys(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ impl Normalizers {
                 },
                 Normalizer::Prepend(text) => Step::Prepend(text.clone()),
                 Normalizer::Replace { pattern, content } => Step::Replace {
-                    pattern: Box::new(SplitPattern::new(pattern)?),
+                    pattern: Box::new(SplitPattern::of_text(pattern)?),
                     content: content.clone(),
                 },
             })

@@ -10,13 +10,34 @@
 //! | `X{n,m}+` | possessive | a repetition of `X{n,m}` |
 //! | dot matches newline | `(?s)` | `(?m)` |
 //! | `a(?i)b\|c` | the option ends at the branch | it includes the next branches |
-//! | `\w` | Unicode TR18, annex C | other code points |
+//! | `\w`, `\b` | Unicode TR18, annex C | without joiners, with `²³¹¼½¾` |
 
 use super::lexer::{Group, Lexeme, Lexer, Quantifier};
 use crate::error::{Error, Result};
 
 /// The code points of our `\w` in classes that both dialects read alike.
 const WORD: &str = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200C}\x{200D}";
+/// The code points of Oniguruma's `\w` in a class.
+const ONIGURUMA_WORD: &str = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}";
+/// The code points that it adds outside of classes and for `\b`: `²³¹¼½¾`.
+const ONIGURUMA_NUMBERS: &str = r"\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}";
+
+/// `\w`, `\W`, `\b` or `\B` of a dialect in classes that both read alike; `None` for another escape.
+fn word_escape(letter: char, oniguruma: bool, in_class: bool) -> Option<String> {
+    let word = match oniguruma {
+        true if in_class => ONIGURUMA_WORD.to_owned(),
+        true => format!("{ONIGURUMA_WORD}{ONIGURUMA_NUMBERS}"),
+        false => WORD.to_owned(),
+    };
+    Some(match letter {
+        'w' if in_class => word,
+        'w' => format!("[{word}]"),
+        'W' => format!("[^{word}]"),
+        'b' if !in_class => format!("(?:(?<=[{word}])(?![{word}])|(?<![{word}])(?=[{word}]))"),
+        'B' if !in_class => format!("(?:(?<=[{word}])(?=[{word}])|(?<![{word}])(?![{word}]))"),
+        _ => return None,
+    })
+}
 
 /// Translates one of our patterns to Oniguruma's dialect.
 ///
@@ -56,6 +77,9 @@ impl Translator {
     fn translate(mut self) -> Result<String> {
         loop {
             let (start, in_class) = (self.lexer.at, self.lexer.in_class());
+            if self.to_oniguruma && self.own_words(in_class) {
+                continue;
+            }
             if let Some(quantifier) = self.lexer.quantifier() {
                 self.quantifier(&quantifier, start);
                 continue;
@@ -83,6 +107,21 @@ impl Translator {
                 _ => self.copy_since(start),
             }
         }
+    }
+
+    /// Writes `\w`, `\b`, ... for what [`from_oniguruma`] made of them.
+    fn own_words(&mut self, in_class: bool) -> bool {
+        for letter in ['b', 'B', 'w', 'W'] {
+            let words = word_escape(letter, true, in_class);
+            let Some(words) = words.filter(|words| self.lexer.starts_with(words)) else {
+                continue;
+            };
+            self.atom = if in_class { self.atom } else { self.out.len() };
+            self.out.extend(['\\', letter]);
+            self.lexer.at += words.len();
+            return true;
+        }
+        false
     }
 
     fn copy_since(&mut self, start: usize) {
@@ -147,9 +186,11 @@ impl Translator {
     }
 
     fn escape(&mut self, letter: Option<char>, start: usize, in_class: bool) {
+        let of_own_dialect = |letter| word_escape(letter, !self.to_oniguruma, in_class);
+        if let Some(words) = letter.and_then(of_own_dialect) {
+            return self.out.push_str(&words);
+        }
         match letter {
-            Some('w') if self.to_oniguruma => self.out.push_str(&format!("[{WORD}]")),
-            Some('W') if self.to_oniguruma => self.out.push_str(&format!("[^{WORD}]")),
             Some('Z') if !self.to_oniguruma && !in_class => self.out.push_str(r"(?=\n?\z)"),
             _ => self.copy_since(start),
         }
@@ -195,7 +236,11 @@ mod tests {
         assert_eq!(from(r"a$|^b\Z"), r"a(?=\n|$)|(?m:^)b(?=\n?\z)");
         assert_eq!(from(r"(?m:.)a{,2}"), r"(?s:.)a{0,2}");
         assert_eq!(from(r"a{2}?"), r"(?:a{2})?");
-        assert_eq!(from(r"\w\W[\Z]a]"), r"\w\W[\Z]a]");
+        assert_eq!(from(r"[\Z]a]"), r"[\Z]a]");
+        for pattern in [r"\w+\W[\w-]", r"\b\d{1,3}(?=(?:\d{3})*\b)\B"] {
+            let read = from(pattern);
+            assert_eq!(to_oniguruma(&read).unwrap(), pattern);
+        }
     }
 
     #[test]

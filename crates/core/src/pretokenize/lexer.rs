@@ -73,6 +73,32 @@ impl Quantifier {
     }
 }
 
+/// Whether a pattern is a single look-around, so that every match is empty.
+pub fn is_look_around(pattern: &str) -> bool {
+    let mut lexer = Lexer::new(pattern);
+    let is_look = |lexeme| {
+        let looks =
+            |group: &Group| matches!(group, Group::LookAhead { .. } | Group::LookBehind { .. });
+        matches!(lexeme, Some(Lexeme::Group(group)) if looks(&group))
+    };
+    let mut depth = usize::from(is_look(lexer.next()));
+    while depth > 0 {
+        match lexer.next() {
+            Some(Lexeme::Group(Group::Flags {
+                has_body: false, ..
+            })) => {}
+            Some(Lexeme::Group(_)) => depth += 1,
+            Some(Lexeme::Close) => depth -= 1,
+            Some(_) => {}
+            None => return false,
+        }
+        if depth == 0 {
+            return lexer.peek().is_none();
+        }
+    }
+    false
+}
+
 /// Reads a pattern from left to right.
 pub struct Lexer {
     chars: Vec<char>,

@@ -5,7 +5,7 @@
 //! here, and more. So a pattern passes only if everything in it is known to be read alike, or to be
 //! translated by [`super::dialect`]. The package's tests compare the engines on patterns that pass.
 
-use super::lexer::{Group, Lexeme, Lexer, Quantifier};
+use super::lexer::{is_look_around, Group, Lexeme, Lexer, Quantifier};
 
 /// The deepest nesting of groups.
 const MAX_DEPTH: usize = 50;
@@ -49,6 +49,8 @@ pub fn objection(pattern: &str, engines: Engines) -> Option<String> {
         Ok(is_nullable)
     });
     match checked {
+        // A look-around cuts where it holds, here too.
+        Ok(_) if engines != Engines::Python && is_look_around(pattern) => None,
         Ok(is_nullable) => is_nullable.then(|| empty.to_owned()),
         Err(what) => Some(format!(
             "holds {what}, which may mean something else to {reader}"
@@ -64,6 +66,8 @@ fn check(pattern: &str, oniguruma: bool) -> Nullable {
         lexer: Lexer::new(pattern),
         oniguruma,
         ignores_case: false,
+        in_look_behind: false,
+        letter: None,
     };
     let is_nullable = checker.alternation(0)?;
     match checker.lexer.peek() {
@@ -77,6 +81,9 @@ struct Checker {
     /// Whether the pattern is written for Oniguruma.
     oniguruma: bool,
     ignores_case: bool,
+    in_look_behind: bool,
+    /// The letter before the next one, in the same group or in another.
+    letter: Option<char>,
 }
 
 impl Checker {
@@ -87,6 +94,7 @@ impl Checker {
         let mut is_nullable = self.branch(depth)?;
         while self.lexer.peek() == Some('|') {
             self.lexer.next();
+            self.letter = None;
             is_nullable |= self.branch(depth)?;
         }
         Ok(is_nullable)
@@ -121,7 +129,9 @@ impl Checker {
         let is_reversed = quantifier
             .bounds()
             .is_some_and(|(least, most)| most.is_some_and(|most| most < least));
-        let problem = if self.quantifier().is_some() {
+        let problem = if self.in_look_behind {
+            "a quantifier in a look-behind"
+        } else if self.quantifier().is_some() {
             "two quantifiers in a row"
         } else if is_reversed {
             "a quantifier whose second count is less than the first"
@@ -160,22 +170,34 @@ impl Checker {
         if let Some(quantifier) = self.quantifier() {
             return Err(format!("{} with nothing before it", quantifier.symbol));
         }
-        match self.lexer.next() {
+        let lexeme = self.lexer.next();
+        if !matches!(lexeme, Some(Lexeme::Group(_) | Lexeme::Char(_))) {
+            self.letter = None;
+        }
+        match lexeme {
             Some(Lexeme::Group(group)) => self.group(&group, start, depth),
-            Some(Lexeme::Class) => self.class().map(|()| false),
+            Some(Lexeme::Class) => {
+                let is_negated = self.lexer.since(start).ends_with('^');
+                self.class(is_negated).map(|()| false)
+            }
             Some(Lexeme::Escape(letter)) => self.escape(letter, start, false),
+            Some(Lexeme::Char(c @ ('^' | '$'))) if self.in_look_behind => {
+                Err(format!("{c} in a look-behind"))
+            }
             Some(Lexeme::Char('^' | '$')) => Ok(true),
             Some(Lexeme::Char(c)) => self.check_case(c).map(|()| false),
             Some(Lexeme::Bar | Lexeme::Close | Lexeme::ClassEnd) | None => Ok(true),
         }
     }
 
-    /// Oniguruma ignores the case of `ss`, `fi`, `st`, ... by finding `ß`, `ﬁ`, `ﬆ`, ... too.
-    fn check_case(&self, c: char) -> Result<(), String> {
+    /// Oniguruma ignores the case of `ss`, `fi`, `st`, ... by finding `ß`, `ﬁ`, `ﬆ`, ... too, also where a
+    /// group begins or ends between the letters.
+    fn check_case(&mut self, c: char) -> Result<(), String> {
+        let letter = self.letter.replace(c);
         if !self.ignores_case {
             return Ok(());
         }
-        let pair: String = [c].into_iter().chain(self.lexer.peek()).collect();
+        let pair: String = letter.into_iter().chain([c]).collect();
         let pair = pair.to_lowercase();
         if !c.is_ascii() {
             Err(format!("'{c}' with its case ignored"))
@@ -187,8 +209,11 @@ impl Checker {
     }
 
     fn group(&mut self, group: &Group, start: usize, depth: usize) -> Nullable {
-        let outside = self.ignores_case;
+        let (outside, in_look_behind) = (self.ignores_case, self.in_look_behind);
         let looks_around = matches!(group, Group::LookAhead { .. } | Group::LookBehind { .. });
+        if in_look_behind && *group != Group::Plain {
+            return Err("a group in a look-behind".to_owned());
+        }
         if let Group::Flags { flags, has_body } = group {
             let is_known = |c| c == 'i' || c == 'm' && self.oniguruma;
             if flags.is_empty() || !flags.chars().all(is_known) || !has_body && start > 0 {
@@ -201,17 +226,21 @@ impl Checker {
         } else if *group == Group::Other {
             return Err(self.lexer.text(start..start + 4) + "...");
         }
+        self.in_look_behind |= matches!(group, Group::LookBehind { .. });
         let is_nullable = self.alternation(depth + 1)?;
         if self.lexer.next() != Some(Lexeme::Close) {
             return Err("(".to_owned());
         }
-        self.ignores_case = outside;
+        (self.ignores_case, self.in_look_behind) = (outside, in_look_behind);
         Ok(is_nullable || looks_around)
     }
 
     fn escape(&self, letter: Option<char>, start: usize, in_class: bool) -> Nullable {
         let text = self.lexer.since(start);
         let is_alike = match letter {
+            Some('A' | 'z' | 'Z' | 'b' | 'B') if self.in_look_behind => {
+                return Err(format!("{text} in a look-behind"));
+            }
             Some('A' | 'z') if !in_class => return Ok(true),
             Some('Z') if !in_class && self.oniguruma => return Ok(true),
             Some('p' | 'P') if is_property(&text) && self.ignores_case => {
@@ -219,10 +248,16 @@ impl Checker {
             }
             Some('p' | 'P') => is_property(&text),
             Some('x' | 'u') => is_code_point(&text) && !self.ignores_case,
-            Some('w' | 'W') if self.ignores_case => {
-                return Err(format!("{text} with its case ignored")); // \w is written as properties
+            Some('w' | 'W' | 'b' | 'B') if self.ignores_case => {
+                return Err(format!("{text} with its case ignored")); // they are written as properties
             }
-            Some('w' | 'W') => !self.oniguruma,
+            Some('b' | 'B') if !in_class => return Ok(true),
+            // In a class, it is written as a negated class.
+            Some('w' | 'W') => !in_class || letter == Some('w'),
+            // Oniguruma finds `ss`, ... for the `ß` in it.
+            Some('S' | 'D') if in_class && self.ignores_case => {
+                return Err(format!("{text} in a class with its case ignored"));
+            }
             Some('s' | 'S' | 'd' | 'D' | 'n' | 'r' | 't' | 'f' | 'v' | ' ') => true,
             Some(c) => c.is_ascii_punctuation() && c != '<' && c != '>',
             None => false,
@@ -235,17 +270,34 @@ impl Checker {
     }
 
     /// Checks the rest of a class, with the classes inside.
-    fn class(&mut self) -> Result<(), String> {
+    fn class(&mut self, is_negated: bool) -> Result<(), String> {
+        let mut negated = vec![is_negated];
         while self.lexer.in_class() {
             for text in ["[:", "--", "~~"] {
                 if self.lexer.starts_with(text) {
                     return Err(format!("{text} in a class"));
                 }
             }
+            if self.ignores_case && self.lexer.starts_with("&&") {
+                return Err("&& in a class with its case ignored".to_owned());
+            }
             let start = self.lexer.at;
             match self.lexer.next() {
                 Some(Lexeme::Escape(letter)) => {
                     self.escape(letter, start, true)?;
+                }
+                Some(Lexeme::Class) if self.ignores_case => {
+                    return Err("a class in a class with its case ignored".to_owned());
+                }
+                Some(Lexeme::Class) => {
+                    let is_negated = self.lexer.since(start).ends_with('^');
+                    if is_negated && negated.contains(&true) {
+                        return Err("a negated class in a negated class".to_owned());
+                    }
+                    negated.push(is_negated);
+                }
+                Some(Lexeme::ClassEnd) => {
+                    negated.pop();
                 }
                 Some(Lexeme::Char(c)) if self.ignores_case && !c.is_ascii() => {
                     return Err(format!("'{c}' with its case ignored"));
@@ -337,7 +389,7 @@ fn check_python(pattern: &str) -> Result<(), String> {
 }
 
 fn is_python_escape(letter: Option<char>, text: &str) -> bool {
-    !matches!(letter, Some('A' | 'z' | 'w' | 'W')) && !text.starts_with("\\x{")
+    !matches!(letter, Some('A' | 'z' | 'w' | 'W' | 'b' | 'B')) && !text.starts_with("\\x{")
 }
 
 /// Reads the rest of a class: without classes inside and without operators.
@@ -373,7 +425,7 @@ mod tests {
         for (pattern, engines, expected) in [
             (r"a|\p{L}+\.\n|(?<!e)f$", Engines::ToOniguruma, None),
             (r"\w+", Engines::ToOniguruma, None),
-            (r"\w+", Engines::FromOniguruma, Some(r"\w")),
+            (r"\w+", Engines::FromOniguruma, None),
             (
                 r"(?i:\w+)",
                 Engines::ToOniguruma,
@@ -485,7 +537,17 @@ mod tests {
             (r"(?s:a)", r"(?s:..."),
             (r"(?x:a)", r"(?x:..."),
             (r"a(?i)b", r"(?i)..."),
-            (r"(?=a)", r"can match the empty text"),
+            (r"(?=a)|b", r"can match the empty text"),
+            (r"(?i:s(?:s))", r"'ss' with its case ignored"),
+            (r"(?i:[a&&b])", r"&& in a class with its case ignored"),
+            (r"(?i:[a[b]])", r"a class in a class with its case ignored"),
+            (r"(?i:[\S])", r"\S in a class with its case ignored"),
+            (r"[^[^a]]", r"a negated class in a negated class"),
+            (r"[\W]", r"\W"),
+            (r"(?<=a+)b", r"a quantifier in a look-behind"),
+            (r"(?<=(a))b", r"a group in a look-behind"),
+            (r"(?<=a$)b", r"$ in a look-behind"),
+            (r"(?<=a\z)b", r"\z in a look-behind"),
             (r"[\z]", r"\z"),
             (r"[\Z]", r"\Z"),
             (r"(?i:\pL)", r"\pL"),
@@ -518,6 +580,7 @@ mod tests {
     #[test]
     fn what_one_engine_reads_alike_is_named_for_the_others() {
         for (pattern, expected) in [
+            (r"(?i:\b)", [Some(r"\b with its case ignored"); 3]),
             (r"a^", [None, Some(r"^ inside"), None]),
             (r"(?:^a)", [None, Some(r"^ inside"), None]),
             (r"\x{41}+", [None, None, Some(r"\x")]),
@@ -530,7 +593,9 @@ mod tests {
             (r"\Aa", [None, None, Some(r"\A")]),
             (r"a\z", [None, None, Some(r"\z")]),
             (r"a\Z", [Some(r"\Z"), None, Some(r"\Z")]),
-            (r"[\w]", [None, Some(r"\w"), Some(r"[")]),
+            (r"[\w]", [None, None, Some(r"[")]),
+            (r"(?=a)", [None, None, Some("can match the empty text")]),
+            (r"a\b", [None, None, Some(r"\b")]),
             (r"(a)", [None, None, Some(r"(")]),
             (
                 r"(?i:i)",

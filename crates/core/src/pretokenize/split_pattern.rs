@@ -1,6 +1,7 @@
 //! A compiled split pattern: a DFA where that is exact, else the regex engine.
 
 use super::dfa::{Dfa, Progress};
+use super::lexer::is_look_around;
 use super::pattern;
 use crate::error::{Error, Result};
 use crate::interrupt::Poller;
@@ -19,7 +20,11 @@ pub const POLL_BYTES: usize = 1 << 18;
 enum Engine {
     Automaton(Box<Dfa>),
     /// Runs the patterns that a DFA cannot express, and is the DFA's oracle in tests.
-    Regex(Regex),
+    Regex {
+        regex: Regex,
+        /// Whether the text is cut at empty matches: if the pattern has no others.
+        cuts: bool,
+    },
 }
 
 /// A compiled split pattern.
@@ -31,13 +36,28 @@ pub struct SplitPattern {
 impl SplitPattern {
     /// Compiles a pattern; an error if it is not a regular expression.
     pub fn new(pattern: &str) -> Result<Self> {
-        let tree = pattern::parse(pattern).ok();
+        let tree = match is_look_around(pattern) {
+            true => None, // the automaton does not tell an empty match from none
+            false => pattern::parse(pattern).ok(),
+        };
         match tree.and_then(|tree| Dfa::new(&tree)) {
             None => Self::on_regex_engine(pattern),
             Some(dfa) => Ok(Self {
                 pattern: pattern.to_owned(),
                 engine: Engine::Automaton(Box::new(dfa)),
             }),
+        }
+    }
+
+    /// Compiles a pattern that finds text; an error also for a look-around, whose matches are all empty.
+    pub fn of_text(pattern: &str) -> Result<Self> {
+        match is_look_around(pattern) {
+            true => Err(Error::Pattern {
+                position: 0,
+                message: "a look-around can match the empty text alone, which nothing replaces"
+                    .to_owned(),
+            }),
+            false => Self::new(pattern),
         }
     }
 
@@ -49,7 +69,10 @@ impl SplitPattern {
             .map_err(|error| pattern_error(pattern, &error))?;
         Ok(Self {
             pattern: pattern.to_owned(),
-            engine: Engine::Regex(regex),
+            engine: Engine::Regex {
+                regex,
+                cuts: is_look_around(pattern),
+            },
         })
     }
 
@@ -62,7 +85,7 @@ impl SplitPattern {
     pub fn automaton(&self) -> Option<&Dfa> {
         match &self.engine {
             Engine::Automaton(dfa) => Some(dfa),
-            Engine::Regex(_) => None,
+            Engine::Regex { .. } => None,
         }
     }
 
@@ -71,10 +94,14 @@ impl SplitPattern {
     /// The pieces cover the text: a gap between two matches is a piece too.
     #[inline(always)]
     pub fn split(&self, text: &[u8], mut piece: impl FnMut(Range<usize>) -> bool) -> Result<()> {
-        self.matches(text, |range, _| piece(range))
+        match &self.engine {
+            Engine::Automaton(_) => self.matches(text, |range, _| piece(range)),
+            Engine::Regex { .. } => self.matches(text, |range, _| range.is_empty() || piece(range)),
+        }
     }
 
     /// Calls `piece` with each piece of the text, and with whether it is a match, until it returns false.
+    /// Matches are empty only if the pattern is a look-around.
     #[inline(always)]
     pub fn matches(
         &self,
@@ -86,7 +113,7 @@ impl SplitPattern {
                 dfa.matches(text, piece);
                 Ok(())
             }
-            Engine::Regex(regex) => regex_matches(regex, text, piece),
+            Engine::Regex { regex, cuts } => regex_matches(regex, *cuts, text, piece),
         }
     }
 }
@@ -111,9 +138,9 @@ impl SplitPattern {
                 dfa.last_matches(&text[from..], progress, if_match(from, &mut found));
                 poller.advance((text.len() - end) / 4)
             }
-            Engine::Regex(regex) => {
+            Engine::Regex { regex, cuts } => {
                 let mut outcome = Ok(());
-                regex_matches(regex, text, |range, is_match| {
+                regex_matches(regex, *cuts, text, |range, is_match| {
                     outcome = poller.advance(1 + range.len() / 4);
                     outcome.is_ok() && if_match(0, &mut found)(range, is_match)
                 })?;
@@ -138,6 +165,7 @@ fn if_match(
 
 fn regex_matches(
     regex: &Regex,
+    cuts: bool,
     text: &[u8],
     mut piece: impl FnMut(Range<usize>, bool) -> bool,
 ) -> Result<()> {
@@ -149,7 +177,7 @@ fn regex_matches(
             byte: original(end),
             message: error.to_string(),
         })?;
-        if found.range().is_empty() {
+        if found.range().is_empty() && !cuts {
             continue;
         }
         let range = original(found.start())..original(found.end());
@@ -336,6 +364,23 @@ mod tests {
                 pattern.split(b"-a-ab", add).unwrap();
                 assert_eq!(pieces, [0..1, 1..2, 2..3, 3..4, 4..5][..most]);
             }
+        }
+    }
+
+    #[test]
+    fn a_look_around_cuts_where_it_holds() {
+        for (pattern, text, expected) in [
+            (r"(?=(\d{3})+(?!\d))", "a 1234567b", vec![3, 6, 10]),
+            (r"(?<=a)", "aab", vec![1, 2, 3]),
+            (r"(?=a)|(?=b)", "ab", vec![2]),
+        ] {
+            let (pattern, mut ends) = (SplitPattern::new(pattern).unwrap(), Vec::new());
+            let add = |piece: Range<usize>| {
+                ends.push(piece.end);
+                true
+            };
+            pattern.split(text.as_bytes(), add).unwrap();
+            assert_eq!(ends, expected, "{}", pattern.pattern());
         }
     }
 
