@@ -30,6 +30,7 @@ __all__ = [
     "assign_ids",
     "checked_id",
     "checked_tokens",
+    "document_end",
     "find_roles",
     "ids_in_vocab",
     "known_or_next_ids",
@@ -67,6 +68,12 @@ _ROLE_NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
     "pad": ("pad", "padding"),
     "unk": ("unk", "unknown"),
 }
+# What is between the brackets of a token that ends a document, without "_" and "-"; the plainest first.
+_DOCUMENT_ENDS: Final = (
+    *("endoftext", "endofdocument", "endofdoc", "eod", "eos", "/s", "endofsequence", "endofsentence"),
+    *("/doc", "/document", "/text", "documentend", "docend", "textend", "end"),
+)
+_BRACKETS: Final = re.compile(r"(?:<[|｜]?|\[)(/?\w[\w ▁-]*)(?:[|｜]?>|\])")
 ROLES: Final[tuple[Role, ...]] = tuple(_ROLE_NAMES)
 _ROLE_ATTRIBUTES: Final = frozenset(f"{role}_token" for role in ROLES)
 _ALL_ROLE_NAMES: Final = tuple(name for names in _ROLE_NAMES.values() for name in names)
@@ -286,6 +293,24 @@ def find_roles(tokens: Iterable[AddedToken]) -> dict[Role, str]:
                 roles[role] = match
                 break
     return roles
+
+
+def document_end(tokens: Iterable[AddedToken]) -> str | None:
+    """Return the special token whose name is plainly that of the end of a document; None if there is none.
+
+    These are `<|endoftext|>`, `<|end_of_document|>`, `<｜end▁of▁sentence｜>`, `</s>`, `<eos>`, `[EOS]`,
+    `<|eod|>`, `<|end|>` and such; of several, the first name of `_DOCUMENT_ENDS` decides. Tokens that end
+    the turn of a chat (`<|im_end|>`, `<|eot_id|>`, `<end_of_turn>`) do not end documents.
+
+    >>> document_end([AddedToken("<|im_end|>", 300), AddedToken("<|end|>", 301)])
+    '<|end|>'
+    """
+    found: dict[str, str] = {}
+    for token in sorted(tokens, key=attrgetter("id"), reverse=True):
+        inside = _BRACKETS.fullmatch(token.content)
+        if inside is not None:
+            found[re.sub(r"[ _▁-]", "", inside[1]).lower()] = token.content
+    return next((found[name] for name in _DOCUMENT_ENDS if name in found), None)
 
 
 def _possible_roles(tokens: list[AddedToken]) -> list[AddedToken]:

@@ -324,7 +324,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             )
         if unknown:
             raise argument_error(BPETokenizer.train, unknown)
-        from bpe_tokenizer.readers.options import training_options
+        from bpe_tokenizer.readers.options import ReadOptions
         from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
 
@@ -342,7 +342,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             min_count=min_count,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_seconds,
-            read=training_options(input_format, documents, separator, field, on_error),
+            read=ReadOptions(input_format, documents, separator, field, on_error),
         )
         self._state = CompiledModel.compile(model, self._state)
         return self
@@ -528,7 +528,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         >>> tokenizer.encode("low") == before, tokenizer.vocab[258], tokenizer.vocab[259]
         (True, b'slow', b'lowe')
         """
-        from bpe_tokenizer.readers.options import training_options
+        from bpe_tokenizer.readers.options import ReadOptions
         from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.train.resizing import extend_model
 
@@ -537,7 +537,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         size = max(check_integer("new_vocab_size", new_vocab_size, 0), 257)
         options = TrainingOptions(size, min_frequency, None, tie_break, max_token_length, threads, verbose)
         limits = CountLimits(max_memory, on_memory, spill_directory, sample)
-        read = training_options(input_format, documents, separator, field, on_error)
+        read = ReadOptions(input_format, documents, separator, field, on_error)
         model = extend_model(compiled.model, corpus, options, limits, min_count, read)
         self._state = CompiledModel.compile(model, compiled)
         return self

@@ -34,7 +34,6 @@ from token_files import DOCUMENTS, as_jsonl, contents, flat, read_nanogpt
         ({"documents": "page"}, "documents is 'page'"),
         ({"separator": ""}, "separator is empty"),
         ({"separator": "\ud800"}, "separator holds a lone surrogate"),
-        ({"separator": "x", "documents": "file"}, "contradict"),
         ({"field": "\udfff"}, "field holds a lone surrogate"),
         ({"format": "bin"}, "format is 'bin'"),
         ({"dtype": "uint8"}, "dtype is 'uint8'; it must be 'uint16' or 'uint32'"),
@@ -247,13 +246,14 @@ def test_several_files_and_patterns(
 def test_bad_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     path = tmp_path / "c.txt"
     path.write_bytes(b"a\n\xff\nb\nc\n\xfe\n")
+    options: dict[str, Any] = {"documents": "line", "shard_tokens": 2}
     with pytest.raises(CorpusError, match=r"c\.txt, row 2 is not UTF-8: byte 0xff at its offset 0"):
-        tokenize_corpus(path, tmp_path / "out", tokenizer)
+        tokenize_corpus(path, tmp_path / "out", tokenizer, **options)
     # Skipped rows are counted once, also those of shards that are kept.
-    made = tokenize_corpus(path, tmp_path / "out", tokenizer, on_error="skip", shard_tokens=2)
+    made = tokenize_corpus(path, tmp_path / "out", tokenizer, on_error="skip", **options)
     assert (made.documents, made.skipped, len(made.files)) == (3, 2, 3)
     made.files[2].unlink()
-    made = tokenize_corpus(path, tmp_path / "out", tokenizer, on_error="skip", shard_tokens=2)
+    made = tokenize_corpus(path, tmp_path / "out", tokenizer, on_error="skip", **options)
     assert (made.documents, made.skipped, made.kept) == (3, 2, 2)
 
 
@@ -262,5 +262,73 @@ def test_an_empty_corpus(data: bytes, tmp_path: Path, tokenizer: BPETokenizer) -
     path = tmp_path / ("c.jsonl" if data.startswith(b"{") else "c.txt")
     path.write_bytes(data)
     with pytest.raises(CorpusError, match="the corpus is empty"):
-        tokenize_corpus(path, tmp_path / "out", tokenizer, append_eos=False)
+        tokenize_corpus(path, tmp_path / "out", tokenizer, append_eos=False, documents="line")
     assert list(contents(tmp_path / "out")) == ["manifest.json"]
+
+
+# The ends of documents
+
+
+@pytest.mark.parametrize(
+    ("special", "end"),
+    [
+        (["<|end|>"], "<|end|>"),
+        (["<|im_end|>", "[END]"], "[END]"),
+        (["<|end|>", "<|eod|>"], "<|eod|>"),
+        (["<|end|>", "</s>"], "</s>"),
+        (["<pad>", "<｜end▁of▁sentence｜>"], "<｜end▁of▁sentence｜>"),
+        (["</doc>"], "</doc>"),
+        ([], None),
+        (["<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end_header_id|>", "[SEP]"], None),
+    ],
+)
+def test_the_token_between_documents(special: list[str], end: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(as_jsonl(["the lowest", "newest"]))
+    made = BPETokenizer().train("low", 280, special_tokens=special, verbose=False)
+    if end is None:
+        for options in ({}, {"part": 0, "of": 1}):
+            with pytest.raises(OptionError, match=r"no special token .*eos_token=.*append_eos=False"):
+                tokenize_corpus(path, tmp_path / "out", made, **options)
+        tokenize_corpus(path, tmp_path / "out", made, append_eos=False)
+        return
+    corpus = tokenize_corpus(path, tmp_path / "out", made)
+    eos = made.special_tokens[end]
+    expected = [*made.encode("the lowest"), eos, *made.encode("newest"), eos]
+    assert read_nanogpt(corpus.files, "<u2") == expected
+
+
+def test_a_file_of_text_is_a_document_everywhere(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("low lower\n\nlowest\n")
+    paths = sorted(tmp_path.glob("*.txt"))
+    made = [
+        tokenize_corpus(paths, tmp_path / "whole", tokenizer).documents,
+        tokenize_corpus(paths, tmp_path / "parts", tokenizer, part=0, of=1).documents,
+        BPETokenizer().count(paths).documents,
+    ]
+    assert made == [2, 2, 2]
+    assert tokenize_corpus(paths, tmp_path / "lines", tokenizer, documents="line").documents == 4
+
+
+@pytest.mark.parametrize("separator", ["<|endoftext|>", "</s>", "[EOS]"])
+def test_a_usual_separator_that_nobody_named_is_told_once(
+    separator: str, tmp_path: Path, tokenizer: BPETokenizer
+) -> None:
+    text = f"low{separator}lower{separator}"
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt.gz"]
+    paths[0].write_text(text)
+    paths[1].write_bytes(gzip.compress(text.encode()))
+    for number, run in enumerate(
+        [
+            lambda **options: tokenize_corpus(paths, tmp_path / "out", tokenizer, overwrite=True, **options),
+            lambda **options: tokenize_corpus(paths, tmp_path / "parts", tokenizer, part=0, of=1, **options),
+            lambda **options: BPETokenizer().count(paths, **options),
+        ]
+    ):
+        with pytest.warns(UserWarning, match="usual separator") as told:
+            run()
+        assert len(told) == 1, number
+        if number != 1:
+            assert run(separator=separator).documents == 4
+    BPETokenizer().train(paths, 270, special_tokens=[separator], verbose=False)

@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 
-import oracle
-import training
-from bpe_tokenizer import (
-    GPT2_SPLIT_PATTERN,
-    CorpusError,
-)
+from bpe_tokenizer import CorpusError, PieceCounts
+from bpe_tokenizer.errors import CorpusFileNotFoundError
 from training import merges_of, trained
 
 
@@ -43,21 +39,32 @@ def test_a_file_is_one_document(tmp_path: Path) -> None:
     assert merges_of(path, **options) == merges_of([text], **options)
 
 
-def test_a_list_of_strings_is_documents_even_if_they_name_files(corpus_files: list[Path]) -> None:
+def test_a_list_of_strings_that_name_files_is_files(corpus_files: list[Path]) -> None:
     names = [str(path) for path in corpus_files]
-    with pytest.warns(UserWarning, match="name of a file"):
-        merges = merges_of(names, 260)
-    assert merges == merges_of([name + "\n" for name in names], 260)
+    expected = merges_of(corpus_files, 260)
+    for form in (names, tuple(names), iter(names)):
+        assert merges_of(form, 260) == expected
+    with pytest.raises(CorpusFileNotFoundError, match=r"no file 'missing\.txt'"):
+        trained([names[0], "missing.txt"])
+    with pytest.raises(CorpusFileNotFoundError, match=r"no file 'a\.txt'"):
+        trained(["a.txt", "b.txt"])
+    # Other lists are texts.
+    for texts in (["and/or"], ["low low", names[0]], ["3.14", "low.txt"]):
+        assert merges_of(texts) == merges_of([text.encode() for text in texts])
 
 
-@pytest.mark.parametrize("text", ["corpus/part-1.txt", "missing.txt", "/no/such/file", r"C:\texts\a"])
-def test_what_looks_like_a_path_is_text_with_a_warning(text: str) -> None:
-    with pytest.warns(UserWarning, match="looks like a path") as caught:
-        tokenizer = trained(text, 400)
-    assert caught[0].filename == training.__file__
-    assert tokenizer.tokenize(text) == [
-        piece.replace(" ", "Ġ") for piece in oracle.split(text, GPT2_SPLIT_PATTERN)
-    ]
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("corpus/part-1.txt", "missing.txt", "/no/such/file", r"C:\texts\a", "and/or", "data/*.jsonl.gz"),
+        *("my corpus.txt", "a.bin", "~/texts"),
+    ],
+)
+def test_what_looks_like_a_path_and_names_no_file_is_refused(text: str) -> None:
+    for count in (trained, PieceCounts().add):
+        with pytest.raises(CorpusFileNotFoundError, match=r"no file .*text\.encode\(\)"):
+            count(text)
+    assert merges_of(text.encode()) == merges_of([text.encode()])
 
 
 @pytest.mark.parametrize(
@@ -66,6 +73,8 @@ def test_what_looks_like_a_path_is_text_with_a_warning(text: str) -> None:
         "low low lower",
         "one line\nand/or.another",
         "Ends with a dot.",
+        "3.14",
+        "low.low low",
         "he/she said 1.5",
         "a" * 5000,
         "\0/a b",

@@ -20,7 +20,7 @@ from bpe_tokenizer.cli.options import (
     Separator,
 )
 from bpe_tokenizer.cli.report import Html, Reference, UnderUsed, write_result
-from bpe_tokenizer.readers.options import training_options
+from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.reports.comparison import compare_tokenizers
@@ -59,7 +59,7 @@ def compare(
     if len(tokenizers) < 2:
         raise typer.BadParameter("name at least two tokenizers before --corpus")
     loaded = [(str(each), BPETokenizer.load(each, download=download)) for each in tokenizers]
-    options = training_options(input_format, documents, separator, field, on_error)
+    options = ReadOptions(input_format, documents, separator, field, on_error)
     skipped = SkippedRows()
     with open_documents(corpus, options) as files, ProgressBar.shown() as bar:
         find_reference([each.name for each in files], reference)  # A wrong name fails before the work.

@@ -25,7 +25,7 @@ from bpe_tokenizer.cli.options import (
     TokenizerPath,
     option,
 )
-from bpe_tokenizer.readers.options import training_options
+from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.reports.documents import documents as open_documents
@@ -67,7 +67,7 @@ def report(
     They are compression, the cost of languages, fertility, and the use of the tokens.
     """
     loaded = BPETokenizer.load(tokenizer, download=download)
-    options = training_options(input_format, documents, separator, field, on_error)
+    options = ReadOptions(input_format, documents, separator, field, on_error)
     skipped = SkippedRows()
     with open_documents(corpus, options) as files, ProgressBar.shown() as bar:
         find_reference([each.name for each in files], reference)  # A wrong name fails before the work.

@@ -52,13 +52,15 @@ def tokenize_corpus(
     ] = None,
     documents: Annotated[
         Any, choice(get_args(DocumentEnd), help="A document of text is a line or a file.")
-    ] = "line",
+    ] = "file",
     separator: Annotated[str | None, option("TEXT", "Text that separates the documents of a file.")] = None,
     field: Annotated[str, typer.Option(metavar="NAME", help="Field or column with the text.")] = "text",
     eos_token: Annotated[
         str | None,
         option(
-            "TOKEN", "Special token to add after each document.", "the tokenizer's EOS token, if it has one"
+            "TOKEN",
+            "Special token to add after each document.",
+            "the one that is plainly an end of documents",
         ),
     ] = None,
     no_eos: Annotated[bool, typer.Option("--no-eos", help="Add no token after documents.")] = False,

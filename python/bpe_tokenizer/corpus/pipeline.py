@@ -22,6 +22,7 @@ from bpe_tokenizer.corpus.units import write_unit
 from bpe_tokenizer.corpus.writing import write_shards
 from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.readers import DocumentEnd, Input, InputFormat, OnError, ReadOptions, find_inputs
+from bpe_tokenizer.readers.separators import warn_of_separators
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
@@ -36,7 +37,7 @@ def tokenize_corpus(
     format: ShardFormatName = "nanogpt",  # noqa: A002 (the usual name)
     *,
     input_format: InputFormat | None = None,
-    documents: DocumentEnd = "line",
+    documents: DocumentEnd = "file",
     separator: str | None = None,
     field: str = "text",
     append_eos: bool = True,
@@ -77,10 +78,11 @@ def tokenize_corpus(
         format: `"nanogpt"`, `"llm.c"`, `"megatron"`, `"npy"` or `"parquet"`.
         input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by the content of
             each file.
-        documents: Whether a document of text is a `"line"` or a `"file"`.
+        documents: Whether a document of text is a `"file"` or a `"line"`.
         separator: Text that separates documents instead, such as `"<|endoftext|>"`.
         field: The field of JSON Lines or the column of tables that holds the text.
-        append_eos: Whether to add the tokenizer's EOS token, if any, after each document.
+        append_eos: Whether to add a token after each document: the tokenizer's EOS token, or else a special
+            token that is plainly the end of a document, such as `"<|end|>"`.
         eos_token: Another special token to add instead.
         shard_tokens: Maximum number of ids in a shard; None for the maximum of the format. Documents are not
             split, so a longer document gets a larger shard.
@@ -114,7 +116,8 @@ def tokenize_corpus(
         CorpusError: A file cannot be read, a row is bad, or the corpus has no text.
         MissingDependencyError: `pyarrow` or `zstandard`, which a format needs, is not installed.
         NotTrainedError: The tokenizer has no vocabulary yet.
-        OptionError: An option is unknown or out of range, or the directory holds other files.
+        OptionError: An option is unknown or out of range, no token is known to end documents, or the
+            directory holds other files.
         SpecialTokenError: `eos_token` or a token of `allowed_special` is unknown.
         WriteError: Another run writes into the directory, also one that is stopped, or a file cannot be
             written.
@@ -123,7 +126,7 @@ def tokenize_corpus(
     >>> tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<|eos|>"], verbose=False)
     >>> directory = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (directory / "corpus.txt").write_text("low\nlower\n", encoding="utf-8")
-    >>> made = tokenize_corpus(directory / "corpus.txt", directory / "tokens", tokenizer)
+    >>> made = tokenize_corpus(directory / "corpus.txt", directory / "tokens", tokenizer, documents="line")
     >>> made.documents, made.tokens, made.dtype
     (2, 8, 'uint16')
     >>> numpy.fromfile(made.files[0], dtype="<u2").tolist()
@@ -133,7 +136,9 @@ def tokenize_corpus(
 
     >>> from bpe_tokenizer.corpus import merge_manifests
     >>> for part in range(2):
-    ...     _ = tokenize_corpus(f"{directory}/*.txt", directory / "parts", tokenizer, part=part, of=2)
+    ...     _ = tokenize_corpus(
+    ...         f"{directory}/*.txt", directory / "parts", tokenizer, documents="line", part=part, of=2
+    ...     )
     >>> merge_manifests(directory / "parts").tokens
     8
     """
@@ -158,6 +163,7 @@ def tokenize_corpus(
     directory = check_path("output", output)
     sources = find_inputs(inputs)
     encoder = BatchEncoder(tokenizer, settings, threads)
+    warn_of_separators(sources, read, settings.recognized(tokenizer))
     with ProgressBar.shown(verbose) as bar:
         if chosen is None:
             made = _whole(sources, directory, settings, encoder, overwrite, verify, bar, on_event)

@@ -139,7 +139,7 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
         OptionError: Standard input or a pipe is an input.
 
     >>> from bpe_tokenizer.tokenizer import BPETokenizer
-    >>> settings = CorpusSettings.of(BPETokenizer().train("low lower", 258, verbose=False))
+    >>> settings = CorpusSettings.of(BPETokenizer().train("low lower", 258, verbose=False), append_eos=False)
     >>> files = [Input(name, name, 10, 0) for name in "abcde"]
     >>> [unit.inputs for unit in plan_units(files, settings, 20).units]
     [2, 2, 1]

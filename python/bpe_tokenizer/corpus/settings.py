@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +14,9 @@ from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType, choose_token_type
 from bpe_tokenizer.corpus.validation import check_val_fraction, split_format
 from bpe_tokenizer.encoding import resolve_allowed_special
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.readers import ReadOptions
-from bpe_tokenizer.special_tokens import AllowedSpecial
+from bpe_tokenizer.special_tokens import AllowedSpecial, document_end, special_token_names
 from bpe_tokenizer.tokenizer import BPETokenizer
 
 __all__ = ["CorpusSettings"]
@@ -115,6 +116,10 @@ class CorpusSettings:
             found = packed_format(self.format, self.pack, self.pack_strategy, self.pad_id)
         return found if self.val_fraction is None else split_format(found)
 
+    def recognized(self, tokenizer: BPETokenizer) -> Collection[str]:
+        """Return the special tokens that are recognised in documents."""
+        return special_token_names("allowed_special", self.allowed_special, tokenizer.special_tokens)
+
     @property
     def has_meta(self) -> bool:
         """Whether nanoGPT's `meta.pkl` belongs to the shards."""
@@ -151,9 +156,18 @@ def tokenizer_digest(tokenizer: BPETokenizer) -> str:
 
 
 def _eos_id(tokenizer: BPETokenizer, eos_token: str | None) -> int | None:
-    if eos_token is None:
-        return tokenizer.eos_token_id
     special = tokenizer.special_tokens
+    if eos_token is None:
+        eos_token = tokenizer.eos_token or document_end(
+            token for token in tokenizer.model.core.added_tokens if token.special
+        )
+    if eos_token is None:
+        raise OptionError(
+            f"no special token of the tokenizer is plainly the end of a document (it has "
+            f"{', '.join(shorten(token, 30) for token in list(special)[:3]) or 'none'}"
+            f"{', ...' if len(special) > 3 else ''}): name one (eos_token=, --eos-token), or let documents "
+            "run together (append_eos=False, --no-eos)"
+        )
     if eos_token not in special:
         raise SpecialTokenError(
             f"eos_token is {eos_token!r}, which is not a special token of the tokenizer; it has "

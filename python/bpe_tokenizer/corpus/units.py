@@ -50,11 +50,12 @@ def run_unit(
 
     >>> import tempfile
     >>> from bpe_tokenizer.corpus.settings import CorpusSettings
-    >>> from bpe_tokenizer.readers import find_inputs
+    >>> from bpe_tokenizer.readers import ReadOptions, find_inputs
     >>> tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<|eos|>"], verbose=False)
     >>> directory = Path(tempfile.mkdtemp())
     >>> _ = (directory / "corpus.txt").write_text("low\nlower\n", encoding="utf-8")
-    >>> plan = plan_units(find_inputs(directory / "corpus.txt"), CorpusSettings.of(tokenizer), 1 << 30)
+    >>> settings = CorpusSettings.of(tokenizer, ReadOptions(documents="line"))
+    >>> plan = plan_units(find_inputs(directory / "corpus.txt"), settings, 1 << 30)
     >>> [run_unit(unit, plan, directory / "tokens", tokenizer).tokens for unit in plan.units]
     [8]
     """

@@ -24,8 +24,8 @@ from bpe_tokenizer.readers import (
     find_inputs,
     input_kind,
     read_batches,
-    training_options,
 )
+from bpe_tokenizer.readers.separators import warn_of_separators
 from bpe_tokenizer.train.corpus import WHOLE_FILES, count_files
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter
 from bpe_tokenizer.train.progress import ProgressBar
@@ -126,7 +126,7 @@ def plan_count(inputs: Sequence[Input], read: ReadOptions, unit_bytes: int) -> l
 
 def is_whole_text(source: Input, read: ReadOptions) -> bool:
     """Return whether a file is a plain text that is one document, which `PieceCounts.add_range` divides."""
-    if read.documents != "file" or read.separator is not None or source.path is None:
+    if not read.is_whole or source.path is None:
         return False
     kind = input_kind(source, read.input_format)
     return kind.format == "text" and kind.compression is None
@@ -168,7 +168,7 @@ def count_options(
     Raises:
         OptionError: An option is unknown, or `on_error` is `"skip"` without a directory for the list of rows.
     """
-    read = training_options(input_format, documents, separator, field, on_error)
+    read = ReadOptions(input_format, documents, separator, field, on_error)
     if on_error == "skip" and output is None:
         raise OptionError("on_error='skip' needs output, the directory where the skipped rows are listed")
     return read
@@ -183,6 +183,7 @@ def count_units(
 ) -> tuple[CountWork, list[CountUnit]]:
     """Return the work and the units of files, for counts that pass through an engine."""
     inputs = tuple(find_inputs(source))
+    warn_of_separators(inputs, read, settings.special_tokens)
     units = plan_count(inputs, read, unit_bytes)
     return CountWork(settings, max_memory, None, read, inputs), units
 

@@ -199,7 +199,7 @@ def tokenize_with_spark(
     format: ShardFormatName = "nanogpt",  # noqa: A002 (the usual name)
     *,
     input_format: InputFormat | None = None,
-    documents: DocumentEnd = "line",
+    documents: DocumentEnd = "file",
     separator: str | None = None,
     field: str = "text",
     append_eos: bool = True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bpe_tokenizer.readers.batches import DocumentBatch, read_batches
 from bpe_tokenizer.readers.detect import InputKind, input_kind
 from bpe_tokenizer.readers.inputs import Input, find_inputs
-from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, ReadOptions, training_options
+from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.readers.positions import BadRow, Position
 
 __all__ = [
@@ -21,5 +21,4 @@ __all__ = [
     "find_inputs",
     "input_kind",
     "read_batches",
-    "training_options",
 ]

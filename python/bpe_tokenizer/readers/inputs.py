@@ -115,7 +115,7 @@ def _files(item: PathLike) -> Iterator[Input]:
     if isinstance(item, str) and glob.has_magic(item) and not path.exists():
         paths = sorted(each for each in map(Path, _matches(item)) if not each.is_dir())
         if not paths:
-            raise CorpusError(f"no file matches {shorten(item, 160)}")
+            raise CorpusFileNotFoundError(f"no file matches {shorten(item, 160)}")
     elif path.is_dir():
         paths = sorted(_below(path))
         if not paths:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 from bpe_tokenizer.arguments import check_choice
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
-__all__ = ["DocumentEnd", "InputFormat", "OnError", "ReadOptions", "training_options"]
+__all__ = ["DocumentEnd", "InputFormat", "OnError", "ReadOptions"]
 
 InputFormat: TypeAlias = Literal["text", "jsonl", "parquet", "arrow"]
 DocumentEnd: TypeAlias = Literal["line", "file"]
@@ -21,8 +21,8 @@ class ReadOptions:
 
     Args:
         input_format: The format of all files; None decides by their contents.
-        documents: Whether a document of text is a `"line"` or a `"file"`.
-        separator: Text that separates the documents of a text, instead of lines.
+        documents: Whether a document of text is a `"line"` or a `"file"`; with a separator always `"line"`.
+        separator: Text that separates the documents of a text instead.
         field: The field of JSON Lines or the column of tables that holds the text.
         on_error: `"stop"` at or `"skip"` a row that is not valid UTF-8 or JSON or has no text.
 
@@ -35,7 +35,7 @@ class ReadOptions:
     """
 
     input_format: InputFormat | None = None
-    documents: DocumentEnd = "line"
+    documents: DocumentEnd = "file"
     separator: str | None = None
     field: str = "text"
     on_error: OnError = "stop"
@@ -54,33 +54,10 @@ class ReadOptions:
                 raise OptionError(f"{name} holds a lone surrogate, which UTF-8 cannot encode") from None
         if self.separator == "":
             raise OptionError("separator is empty; it must be the text between two documents")
-        if self.separator is not None and self.documents == "file":
-            raise OptionError("documents='file' and a separator contradict each other")
+        if self.separator is not None:
+            object.__setattr__(self, "documents", "line")
 
-
-def training_options(
-    input_format: InputFormat | None = None,
-    documents: DocumentEnd = "file",
-    separator: str | None = None,
-    field: str = "text",
-    on_error: OnError = "stop",
-) -> ReadOptions:
-    """Return the options of commands for which a file of text is one document by default.
-
-    Args:
-        input_format: As in `ReadOptions`.
-        documents: As in `ReadOptions`; a separator comes first.
-        separator: As in `ReadOptions`.
-        field: As in `ReadOptions`.
-        on_error: As in `ReadOptions`.
-
-    Raises:
-        ArgumentTypeError: As in `ReadOptions`.
-        OptionError: A value is unknown.
-
-    >>> training_options(separator="---").documents
-    'line'
-    """
-    if separator is not None and documents == "file":
-        documents = "line"
-    return ReadOptions(input_format, documents, separator, field, on_error)
+    @property
+    def is_whole(self) -> bool:
+        """Whether a file of text is one document."""
+        return self.documents == "file"

@@ -89,7 +89,7 @@ def find_remote(url: str) -> list[RemoteFile]:
             matching: dict[str, Any] = system.glob(path, detail=True)
             found = {name: info for name, info in matching.items() if info["type"] == "file"}
             if not found:
-                raise CorpusError(f"no file matches {url[:_MAX_SHOWN]}")
+                raise CorpusFileNotFoundError(f"no file matches {url[:_MAX_SHOWN]}")
         else:
             info = system.info(path)
             found = {path: info}

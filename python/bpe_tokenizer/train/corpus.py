@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import re
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -17,8 +15,8 @@ from bpe_tokenizer.arguments import check_path, items_in_turn, items_of
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
+    CorpusFileNotFoundError,
     OptionError,
-    caller_level,
     shorten,
 )
 from bpe_tokenizer.readers import positions
@@ -29,6 +27,7 @@ from bpe_tokenizer.readers.opened import ChunkReader, OpenInput, open_input
 from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.readers.remote import is_url
+from bpe_tokenizer.readers.separators import warn_of_separators
 from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -56,7 +55,7 @@ Corpus: TypeAlias = (
 Position: TypeAlias = tuple[int, int]
 START: Position = (0, 0)
 # A text file is one document.
-WHOLE_FILES = ReadOptions(documents="file")
+WHOLE_FILES = ReadOptions()
 
 # Characters of a batch of documents, and bytes of a step through files. `max_memory` drops pieces between
 # steps, so results depend on these sizes: they are constant.
@@ -65,6 +64,11 @@ _STEP_BYTES = 64 << 20
 # Longer than any path: a longer text is not looked up in the file system.
 _MAX_PATH_LENGTH = 4096
 _FILE_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}")
+# With one of these suffixes, a name with spaces is one too.
+_CORPUS_FILE = re.compile(
+    r"[^\n]*\.(?:txt|text|md|json|jsonl|ndjson|csv|tsv|parquet|arrow|feather|gz|xz|zst|zstd|bz2)",
+    re.IGNORECASE,
+)
 
 # How a file is counted: by the core, which reads its parts in parallel; as a stream; by rows; or as a pipe,
 # whose kind is known when it is read.
@@ -91,6 +95,8 @@ def corpus_files(corpus: Corpus) -> list[Input] | None:
         items = items_of(corpus)
     if items and all(isinstance(item, os.PathLike | Input) for item in items):
         return find_inputs([_as_input(item) for item in items])
+    if items and _are_paths(items):
+        return [file for item in items for file in _named_files(str(item)) or ()]
     return None
 
 
@@ -105,6 +111,7 @@ def count_corpus(
     weights: Iterable[int] | None = None,
     weight: int = 1,
     options: ReadOptions = WHOLE_FILES,
+    special_tokens: Collection[str] = (),
 ) -> SkippedRows:
     """Count the pieces of a corpus of any form.
 
@@ -115,6 +122,7 @@ def count_corpus(
         weights: A weight for each file.
         weight: The weight of everything, without `weights`.
         options: How documents are found in files.
+        special_tokens: The texts at which the counter cuts documents.
 
     Returns:
         The rows of files that were skipped.
@@ -126,6 +134,7 @@ def count_corpus(
     """
     files = corpus_files(corpus)
     if files is not None:
+        warn_of_separators(files, options, special_tokens)
         each = check_weights(weights, len(files)) if weights is not None else [weight] * len(files)
         return count_files(counter, files, each, progress, options=options)
     if weights is not None:
@@ -139,7 +148,7 @@ def count_corpus(
             "a corpus must be a str, a Path or an iterable of str, bytes or Path, "
             f"not {type(corpus).__name__}"
         )
-    return _count_items(counter, corpus, progress, weight, options)
+    return _count_items(counter, corpus, progress, weight, options, special_tokens)
 
 
 def count_files(
@@ -213,7 +222,7 @@ def count_files(
             number = position[0]
             before = sum(sizes[:number])
             with open_input(files[number], options) as opened:
-                if opened.kind.format == "text" and _is_whole(options):
+                if opened.kind.format == "text" and options.is_whole:
                     _add_stream(counter, opened, weight, before, progress)
                 else:
                     with contextlib.closing(opened_batches(number, opened, options)) as rest:
@@ -229,13 +238,9 @@ def _way(source: Input, options: ReadOptions) -> _Way:
     if not source.is_regular:
         return "pipe"
     kind = input_kind(source, options.input_format)
-    if kind.format != "text" or not _is_whole(options):
+    if kind.format != "text" or not options.is_whole:
         return "rows"
     return "file" if kind.compression is None and source.path is not None else "stream"
-
-
-def _is_whole(options: ReadOptions) -> bool:
-    return options.documents == "file" and options.separator is None
 
 
 def _add_rows(
@@ -273,11 +278,13 @@ def _count_items(
     progress: ProgressBar,
     weight: int,
     options: ReadOptions,
+    special_tokens: Collection[str],
 ) -> SkippedRows:
     """Count an iterable that can be read once: documents, in batches, or files."""
     skipped = SkippedRows()
     progress.start("Counting documents", unit="documents")
     paths: bool | None = None
+    named = False
     batch: list[Document] = []
     size = 0
     for number, item in enumerate(items_in_turn(items)):
@@ -287,11 +294,16 @@ def _count_items(
             )
         if paths is None:
             paths = isinstance(item, os.PathLike | Input)
-            _warn_of_path(item)
+            # The first item decides: an iterable that can be read once cannot be looked at before.
+            named = not isinstance(items, Sequence) and _are_paths([item])
         if isinstance(item, os.PathLike | Input) != paths:
             raise CorpusError(f"item {number} of the corpus mixes texts and paths: give one kind of item")
-        if isinstance(item, os.PathLike | Input):
-            found = find_inputs(_as_input(item))
+        if paths or named:
+            found = _named_files(item) if isinstance(item, str) else find_inputs(_as_input(item))
+            if found is None:
+                raise CorpusError(f"item {number} of the corpus names no file, as the first one does")
+            if number == 0:
+                warn_of_separators(found, options, special_tokens)
             each = count_files(counter, found, [weight] * len(found), ProgressBar(None), options=options)
             skipped.merge(each)
             progress.update(number + 1)
@@ -308,50 +320,54 @@ def _count_items(
 
 
 def _named_files(text: str) -> list[Input] | None:
-    """Return the files that a `str` names; None if it is the text itself."""
-    if not 0 < len(text) <= _MAX_PATH_LENGTH:
+    """Return the files that a `str` names; None if it is the text itself.
+
+    Raises:
+        CorpusFileNotFoundError: It looks like a path, and there is no such file.
+    """
+    if _is_there(text):
+        return find_inputs(text if is_url(text) else Path(text))
+    if not _looks_like_path(text):
         return None
     try:
-        path = Path(text)
-        if path.exists():
-            return find_inputs(path)
-    except CorpusError:
-        raise
-    except (OSError, ValueError):
-        return None
-    if is_url(text):
         return find_inputs(text)
-    if _looks_like_path(text):
-        if glob.has_magic(text):
-            with contextlib.suppress(CorpusError):
-                return find_inputs(text)
-        warnings.warn(
-            f"{shorten(text, 120)} looks like a path but names no file, so it is taken as the text to "
-            "train on; a Path(...) is never taken as text",
-            UserWarning,
-            stacklevel=caller_level(),
-        )
-    return None
+    except CorpusFileNotFoundError:
+        raise _no_file(text) from None
+
+
+def _is_there(text: str) -> bool:
+    """Whether a text is the name of a file or a directory, or a URL."""
+    if not 0 < len(text) <= _MAX_PATH_LENGTH:
+        return False
+    try:
+        return Path(text).exists() or is_url(text)
+    except (OSError, ValueError):
+        return False
 
 
 def _looks_like_path(text: str) -> bool:
-    """Whether a text is one short line with a file extension, or with a path separator and without spaces."""
-    if not text or len(text) > 255 or "\n" in text:
+    """Whether a text without white space has a slash or a suffix, or a line the suffix of a corpus."""
+    if len(text) > _MAX_PATH_LENGTH or "\0" in text or max(map(len, re.split(r"[/\\]", text))) > 255:
         return False
-    separated = ("/" in text or "\\" in text) and not any(map(str.isspace, text))
-    dot = text.rfind(".")
-    return separated or (dot > 0 and _FILE_EXTENSION.fullmatch(text, dot) is not None)
+    if _CORPUS_FILE.fullmatch(text):
+        return True
+    suffix = _FILE_EXTENSION.fullmatch(text, max(text.rfind("."), 0))
+    return ("/" in text or "\\" in text or suffix is not None) and not any(map(str.isspace, text))
 
 
-def _warn_of_path(item: object) -> None:
-    """Warn if the first document of an iterable is the name of a file."""
-    if not isinstance(item, str) or not _looks_like_path(item):
-        return
-    with contextlib.suppress(OSError, ValueError):
-        if Path(item).is_file():
-            warnings.warn(
-                f"the first document of the corpus is {shorten(item)}, the name of a file; the strings of an "
-                "iterable are texts, give Path objects to train on the files",
-                UserWarning,
-                stacklevel=caller_level(),
-            )
+def _are_paths(texts: Iterable[object]) -> bool:
+    """Whether all items name files, or look like it and one of them exists or has the suffix of a corpus."""
+    certain = False
+    for text in texts:
+        is_there = isinstance(text, str) and _is_there(text)
+        if not isinstance(text, str) or not (is_there or _looks_like_path(text)):
+            return False
+        certain = certain or is_there or _CORPUS_FILE.fullmatch(text) is not None
+    return certain
+
+
+def _no_file(text: str) -> CorpusFileNotFoundError:
+    return CorpusFileNotFoundError(
+        f"there is no file {shorten(text, 120)}, which looks like a path; if it is the text to learn from, "
+        "give it as bytes: text.encode()"
+    )

@@ -24,7 +24,7 @@ from bpe_tokenizer.errors import (
     shorten,
 )
 from bpe_tokenizer.patterns import resolve_split_pattern
-from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, training_options
+from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
 from bpe_tokenizer.train.counts_file import SMALL_FILE, read_header, read_header_of, write_header
@@ -260,9 +260,16 @@ class PieceCounts:
         {b' b': 1, b'a': 1, b'b': 3}
         """
         added = self._begin()
-        read = training_options(input_format, documents, separator, field, on_error)
+        read = ReadOptions(input_format, documents, separator, field, on_error)
         with ProgressBar.shown(verbose) as progress:
-            count_corpus(added, corpus, progress, weight=check_weight(weight), options=read)
+            count_corpus(
+                added,
+                corpus,
+                progress,
+                weight=check_weight(weight),
+                options=read,
+                special_tokens=self._special,
+            )
         self._take(added)
         return self
 
@@ -703,8 +710,15 @@ def count(
         sample=sample,
     )
     with ProgressBar.shown(verbose) as progress:
-        read = training_options(input_format, documents, separator, field, on_error)
-        skipped = count_corpus(core_counter(counts), corpus, progress, weights, options=read)
+        read = ReadOptions(input_format, documents, separator, field, on_error)
+        skipped = count_corpus(
+            core_counter(counts),
+            corpus,
+            progress,
+            weights,
+            options=read,
+            special_tokens=counts.special_tokens,
+        )
     if verbose and skipped.count:
         print(skipped.said(), file=sys.stderr)
     check_not_empty(counts)

@@ -79,7 +79,13 @@ def _extend(
 ) -> _core.Model:
     """Count the corpus, and learn merges after those of the model."""
     with ProgressBar.shown(options.verbose) as progress:
-        skipped = count_corpus(counter, corpus, progress, options=read)
+        skipped = count_corpus(
+            counter,
+            corpus,
+            progress,
+            options=read,
+            special_tokens=[token.content for token in core.added_tokens],
+        )
         if options.verbose and skipped.count:
             print(skipped.said(), file=sys.stderr)
         check_not_empty(counter)

@@ -16,6 +16,7 @@ from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.readers.separators import warn_of_separators
 from bpe_tokenizer.special_tokens import SpecialTokens
 from bpe_tokenizer.train.checkpoint import Checkpoint
 from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, corpus_files, count_corpus
@@ -90,7 +91,9 @@ def train_model(
     )
     with run as saved, ProgressBar.shown(options.verbose) as progress:
         if saved is None:
-            skipped = count_corpus(core_counter(counts), corpus, progress, weights, options=read)
+            skipped = count_corpus(
+                core_counter(counts), corpus, progress, weights, options=read, special_tokens=special
+            )
         else:
             files = corpus_files(corpus)
             if files is None or not all(each.is_regular for each in files):
@@ -99,6 +102,7 @@ def train_model(
                     "give a list of Path, or count parts of the corpus and save their PieceCounts"
                 )
             each = check_weights(weights, len(files))
+            warn_of_separators(files, read, special)
             counts, skipped = saved.count(counts, files, each, progress, read)
         check_not_empty(counts)
         _print_counts(counts, options)

@@ -16,6 +16,7 @@ from bpe_tokenizer.readers.inputs import Input, find_inputs, open_stored
 from bpe_tokenizer.readers.opened import OpenInput, open_input
 from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
+from bpe_tokenizer.readers.separators import warn_of_separators
 from bpe_tokenizer.train.text_files import HEAD_BYTES, not_utf8
 
 __all__ = ["Document", "documents", "read_blocks", "read_lines", "read_texts"]
@@ -23,7 +24,7 @@ __all__ = ["Document", "documents", "read_blocks", "read_lines", "read_texts"]
 _BLOCK = 1 << 20
 # Longer lines are split, so that a file without line ends needs little memory.
 _MAX_LINE = 1 << 16
-_WHOLE_FILES = ReadOptions(documents="file")
+_WHOLE_FILES = ReadOptions()
 
 
 class Document(NamedTuple):
@@ -67,10 +68,12 @@ def documents(names: Sequence[str], options: ReadOptions = _WHOLE_FILES) -> Iter
         OptionError: Standard input is named twice.
     """
     with tempfile.TemporaryDirectory() as directory:
-        yield [
+        files = [
             _document(source, options, Path(directory) / str(number))
             for number, source in enumerate(find_inputs(names))
         ]
+        warn_of_separators([each.source for each in files], options)
+        yield files
 
 
 def _document(source: Input, options: ReadOptions, copy: Path) -> Document:
@@ -110,7 +113,7 @@ def read_texts(
                 progress(opened.bytes_read - reported)
                 reported = opened.bytes_read
 
-        if opened.kind.format == "text" and options.documents == "file" and options.separator is None:
+        if opened.kind.format == "text" and options.is_whole:
             yield _text_blocks(opened, report)
             return
         with contextlib.closing(opened_batches(0, opened, options)) as batches:
@@ -194,8 +197,7 @@ def read_lines(
     """
     source, options = document.source, document.options
     with open_input(source, options) as opened:
-        is_whole = options.documents == "file" and options.separator is None
-        if opened.kind.format != "text" or not is_whole:
+        if opened.kind.format != "text" or not options.is_whole:
             done = 0
             with contextlib.closing(opened_batches(0, opened, options)) as batches:
                 for batch in batches:
