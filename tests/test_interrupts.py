@@ -23,7 +23,9 @@ PRELUDE = """
 import faulthandler, sys
 from pathlib import Path
 from bpe_tokenizer import BPETokenizer, PieceCounts
-from bpe_tokenizer.corpus import tokenize_corpus
+from functools import partial
+from bpe_tokenizer import corpus as corpora
+tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
 faulthandler.dump_traceback_later(100, exit=True)
 tokenizer = BPETokenizer("gpt2", None).train("low lower lowest", 260, verbose=False)
 pipe = Path("pipe")

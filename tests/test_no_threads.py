@@ -16,7 +16,9 @@ from pathlib import Path
 import bpe_tokenizer
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.console import can_start_thread
-from bpe_tokenizer.corpus import tokenize_corpus
+from functools import partial
+from bpe_tokenizer import corpus as corpora
+tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
 
 text = "the quick brown fox jumps over the lazy dog " * 4000
 directory = Path(tempfile.mkdtemp())

@@ -21,7 +21,7 @@ def run(run_text: TextRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     return run_text
 
 
-OPTIONS = ("-t", "saved", "--corpus", "c.txt", "-o", "out", "--unit-size", "5")
+OPTIONS = ("-t", "saved", "--corpus", "c.txt", "-o", "out", "--unit-size", "5", "--documents", "line")
 
 
 def test_parts(run: TextRun) -> None:

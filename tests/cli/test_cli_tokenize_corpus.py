@@ -36,8 +36,8 @@ def run(run_text: TextRun, saved: Path, tmp_path: Path) -> TextRun:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "corpus.txt"
-    path.write_text("low lower\nlowest\n", encoding="utf-8")
+    path = tmp_path / "corpus.jsonl"
+    path.write_text('{"text": "low lower"}\n{"text": "lowest"}\n', encoding="utf-8")
     return path
 
 
@@ -156,7 +156,18 @@ def test_errors(
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c(saved: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    options = ["--tokenizer", saved, "--output", out, "--corpus", "-", "--shard-tokens", "50000"]
+    options = [
+        "--tokenizer",
+        saved,
+        "--output",
+        out,
+        "--corpus",
+        "-",
+        "--shard-tokens",
+        "50000",
+        "--documents",
+        "line",
+    ]
     command_line = [sys.executable, "-m", "bpe_tokenizer", "tokenize-corpus", *map(str, options)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command_line, stdin=pipe, stdout=pipe, stderr=pipe) as process:

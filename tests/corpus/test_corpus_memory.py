@@ -17,7 +17,9 @@ from bpe_tokenizer import BPETokenizer
 RUN = """
 import sys
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import tokenize_corpus
+from functools import partial
+from bpe_tokenizer import corpus as corpora
+tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
 place, times, kind, seed = sys.argv[1:]
 parts = {"part": 0, "of": 1, "unit_bytes": "8MB"} if kind == "parts" else {}
 options = {"shuffle": int(seed) if seed else None, "threads": 2, **parts}

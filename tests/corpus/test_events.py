@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import run_report, tokenize_corpus
+from bpe_tokenizer.corpus import run_report
 from bpe_tokenizer.corpus.run_report import Event, RunReport
 from bpe_tokenizer.train.progress import ProgressBar
+from line_documents import tokenize_corpus
 from small_batches import patch_batches
 
 

@@ -14,10 +14,11 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli import main
-from bpe_tokenizer.corpus import merge_manifests, tokenize_corpus
+from bpe_tokenizer.corpus import merge_manifests
 from bpe_tokenizer.corpus.packed_shards import PackedSequences
 from bpe_tokenizer.corpus.validation import is_validation
 from bpe_tokenizer.errors import CorpusError, OptionError
+from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import contents, flat, read_llm_c, read_nanogpt
 

@@ -19,8 +19,9 @@ import pytest
 
 import small_batches
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import merge_manifests, tokenize_corpus
+from bpe_tokenizer.corpus import merge_manifests
 from bpe_tokenizer.errors import WriteError
+from line_documents import tokenize_corpus
 from small_disk import mounted_disk
 from token_files import as_jsonl, contents, read_all
 
@@ -31,7 +32,9 @@ import sys
 support, tokenizer, corpus, out, part, of, name, seed = sys.argv[1:]
 sys.path.insert(0, support)
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import tokenize_corpus
+from functools import partial
+from bpe_tokenizer import corpus as corpora
+tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
 from small_batches import patch_batches
 patch_batches(7)
 parts = {"part": int(part), "of": int(of), "unit_bytes": 5000} if int(of) else {}

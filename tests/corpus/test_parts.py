@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import merge_manifests, tokenize_corpus
+from bpe_tokenizer.corpus import merge_manifests
 from bpe_tokenizer.corpus.plan import input_names, plan_units
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.units import run_unit
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from bpe_tokenizer.readers import Input, ReadOptions, find_inputs
+from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import DOCUMENTS, as_jsonl, contents, read_all
 
@@ -98,7 +99,7 @@ def test_parquet_is_divided_by_row_groups(tmp_path: Path, tokenizer: BPETokenize
     path = tmp_path / "c.parquet"
     parquet.write_table(pyarrow.table({"text": DOCUMENTS}), path, row_group_size=2)
     groups = parquet.read_metadata(path).num_row_groups
-    options = CorpusSettings.of(tokenizer)
+    options = CorpusSettings.of(tokenizer, ReadOptions(documents="line"))
     assert [unit[1:] for unit in plan_units(find_inputs(path), options, 1).units] == [
         (0, 1, each, each + 1, "groups") for each in range(groups)
     ]
@@ -112,7 +113,7 @@ def test_parquet_is_divided_by_row_groups(tmp_path: Path, tokenizer: BPETokenize
 
 
 def test_a_unit_is_run_from_a_pickle(files: list[Path], tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    plan = plan_units(find_inputs(files), CorpusSettings.of(tokenizer), UNIT)
+    plan = plan_units(find_inputs(files), CorpusSettings.of(tokenizer, ReadOptions(documents="line")), UNIT)
     sent = pickle.dumps((plan, tokenizer))
     for unit in reversed(plan.units):
         arrived, its_tokenizer = pickle.loads(sent)
@@ -143,7 +144,7 @@ def test_names_do_not_depend_on_where_the_corpus_is(
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=30), st.integers(1, 40))
 def test_units_cover_the_inputs(sizes: list[int], unit_bytes: int) -> None:
     tokenizer = BPETokenizer().train("low", 257, verbose=False)
-    options = CorpusSettings.of(tokenizer, ReadOptions(documents="file"))
+    options = CorpusSettings.of(tokenizer, ReadOptions(documents="file"), append_eos=False)
     # Text by files is not divided, so no file is opened.
     inputs = [Input(f"{number}", Path(__file__), size, 0) for number, size in enumerate(sizes)]
     units = plan_units(inputs, options, unit_bytes).units
@@ -169,7 +170,9 @@ def test_ranges_of_bytes_have_each_row_once(unit_bytes: int, has_end: bool, is_d
     with tempfile.TemporaryDirectory() as name:
         path, out = Path(name, "c.txt"), Path(name, "out")
         path.write_text(end.join([*DOCUMENTS, "", "é"]) + end * has_end, encoding="utf-8", newline="")
-        plan = plan_units(find_inputs(path), CorpusSettings.of(tokenizer), unit_bytes)
+        plan = plan_units(
+            find_inputs(path), CorpusSettings.of(tokenizer, ReadOptions(documents="line")), unit_bytes
+        )
         size = path.stat().st_size
         assert plan.units[0].start in (0, None)
         assert plan.units[-1].end in (size, None)

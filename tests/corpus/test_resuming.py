@@ -20,11 +20,11 @@ import pytest
 
 import small_batches
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import tokenize_corpus
 from bpe_tokenizer.corpus.checksums import HashingFile
 from bpe_tokenizer.corpus.shard_store import ShardFile
 from bpe_tokenizer.corpus.shards import FORMATS
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
+from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import as_jsonl, contents, flat, read_all
 
@@ -234,7 +234,9 @@ SUPPORT = str(Path(small_batches.__file__).parent)
 RUN = """
 import sys
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import tokenize_corpus
+from functools import partial
+from bpe_tokenizer import corpus as corpora
+tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
 support, tokenizer, corpus, out, name = sys.argv[1:]
 sys.path.insert(0, support)
 from small_batches import patch_batches

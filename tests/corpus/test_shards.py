@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import parquet, tokenize_corpus
+from bpe_tokenizer.corpus import parquet
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import FORMATS, choose_token_type
 from bpe_tokenizer.errors import (
@@ -24,6 +24,7 @@ from bpe_tokenizer.errors import (
     OptionError,
     SpecialTokenError,
 )
+from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import DOCUMENTS, as_jsonl, contents, flat, read_llm_c, read_megatron, read_nanogpt
 

@@ -17,19 +17,22 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import AtomicFile
-from bpe_tokenizer.corpus import merge_manifests, tokenize_corpus
+from bpe_tokenizer.corpus import merge_manifests
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.unit_directory import UnitDirectory
 from bpe_tokenizer.corpus.units import run_unit
 from bpe_tokenizer.errors import CorpusError, WriteError
-from bpe_tokenizer.readers import find_inputs
+from bpe_tokenizer.readers import ReadOptions, find_inputs
+from line_documents import tokenize_corpus
 from token_files import contents, read_all
 
 PART = """
 import sys
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import tokenize_corpus
+from functools import partial
+from bpe_tokenizer import corpus as corpora
+tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
 tokenizer, corpus, out, part, unit_bytes = sys.argv[1:]
 tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), "megatron", part=int(part), of=3,
                 unit_bytes=unit_bytes, threads=1)
@@ -146,7 +149,7 @@ def test_a_thousand_tasks(
     corpus = tmp_path / "c.txt"
     write_corpus(corpus, 2 * units)
     unit_bytes = corpus.stat().st_size // units
-    settings = CorpusSettings.of(tokenizer, format="megatron")
+    settings = CorpusSettings.of(tokenizer, ReadOptions(documents="line"), "megatron")
     plan = plan_units(find_inputs(corpus), settings, unit_bytes)
     assert len(plan.units) == units
     out, plain = tmp_path / "out", tmp_path / "plain"

@@ -24,12 +24,13 @@ import numpy.typing as npt
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import PackedSequences, TokenizedCorpus, tokenize_corpus
+from bpe_tokenizer.corpus import PackedSequences, TokenizedCorpus
 from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, llm_c_header
 from bpe_tokenizer.corpus.megatron import MegatronShard
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.validation import is_validation
+from line_documents import tokenize_corpus
 from token_files import flat
 
 pytestmark = pytest.mark.token_readers

@@ -17,9 +17,10 @@ import pytest
 
 import small_batches
 from bpe_tokenizer import BPETokenizer, WriteError, locks
-from bpe_tokenizer.corpus import packer, tokenize_corpus
+from bpe_tokenizer.corpus import packer
 from bpe_tokenizer.corpus.shard_directory import ShardDirectory
 from bpe_tokenizer.corpus.shards import FORMATS
+from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import contents
 
@@ -27,7 +28,9 @@ SUPPORT = str(Path(small_batches.__file__).parent)
 RUN = """
 import sys
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import tokenize_corpus
+from functools import partial
+from bpe_tokenizer import corpus as corpora
+tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
 support, tokenizer, corpus, out = sys.argv[1:]
 sys.path.insert(0, support)
 from small_batches import patch_batches

@@ -54,7 +54,13 @@ def parts(files: Any, output: Path, tokenizer: BPETokenizer, **options: Any) -> 
 def check_same_shards(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer) -> None:
     """The shards, the plan, the records and the manifest have the same bytes, also after a second run."""
     files = corpus_files(directory / "corpus")
-    options = {"unit_bytes": UNIT, "shard_tokens": 50, "format": "megatron", "verbose": False}
+    options = {
+        "unit_bytes": UNIT,
+        "shard_tokens": 50,
+        "format": "megatron",
+        "documents": "line",
+        "verbose": False,
+    }
     local = parts(files, directory / "local", tokenizer, **options)
     events: list[dict[str, Any]] = []
     made = tokenize(files, directory / "out", tokenizer, on_event=events.append, **options)

@@ -80,7 +80,7 @@ def test_without_threads_the_consumer_does_the_work(monkeypatch: pytest.MonkeyPa
     paths = [tmp_path / f"{number}.jsonl" for number in range(3)]
     for path in paths:
         path.write_bytes(as_jsonl([path.name] * 3))
-    batches = read_batches(find_inputs(paths), ReadOptions())
+    batches = read_batches(find_inputs(paths), ReadOptions(documents="line"))
     assert [text for batch in batches for text in batch.texts()] == [p.name for p in paths for _ in range(3)]
     assert readers() == []
 
@@ -96,7 +96,7 @@ def test_several_files_are_read_ahead_and_stay_in_order(tmp_path: Path) -> None:
     paths = files(tmp_path)
     expected = [f"{path.name} {row}" for path in paths for row in range(2000)]
     for threads in (1, 2, 7):
-        batches = list(read_batches(find_inputs(paths), ReadOptions(), threads=threads))
+        batches = list(read_batches(find_inputs(paths), ReadOptions(documents="line"), threads=threads))
         assert [text for batch in batches for text in batch.texts()] == expected
         assert [batch.input for batch in batches] == sorted(batch.input for batch in batches)
         sizes = [batch.bytes_read for batch in batches]
@@ -109,7 +109,7 @@ def test_an_error_comes_after_all_documents_before_it(tmp_path: Path) -> None:
     paths = files(tmp_path)
     paths[7].write_bytes(b'{"text": "a"}\n{}\n')
     paths[9].write_bytes(b"%PDF-1.7\n\x01")
-    batches = read_batches(find_inputs(paths), ReadOptions(), threads=8)
+    batches = read_batches(find_inputs(paths), ReadOptions(documents="line"), threads=8)
     found = [text for _ in range(8) for text in next(batches).texts()]
     assert found == [f"{path.name} {row}" for path in paths[:7] for row in range(2000)] + ["a"]
     with pytest.raises(CorpusError, match=r"007\.jsonl, row 2 has no field"):
@@ -120,12 +120,12 @@ def test_an_error_comes_after_all_documents_before_it(tmp_path: Path) -> None:
 def test_closing_in_the_middle_ends_all_threads(tmp_path: Path) -> None:
     paths = files(tmp_path, more="." * 700)  # more than is read ahead
     for _ in range(5):
-        batches = read_batches(find_inputs(paths), ReadOptions(), threads=8)
+        batches = read_batches(find_inputs(paths), ReadOptions(documents="line"), threads=8)
         next(batches)
         assert readers() != []
         batches.close()
         assert readers() == []
-    batches = read_batches(find_inputs(paths), ReadOptions(), threads=8)
+    batches = read_batches(find_inputs(paths), ReadOptions(documents="line"), threads=8)
     next(batches)
     del batches
     gc.collect()
@@ -135,7 +135,7 @@ def test_closing_in_the_middle_ends_all_threads(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_process_does_not_wait_for_threads_that_it_lacks(tmp_path: Path) -> None:
-    batches = read_batches(find_inputs(files(tmp_path)), ReadOptions(), threads=4)
+    batches = read_batches(find_inputs(files(tmp_path)), ReadOptions(documents="line"), threads=4)
     next(batches)
     child = os.fork()
     if child == 0:
@@ -157,7 +157,7 @@ def test_a_forked_process_does_not_wait_for_threads_that_it_lacks(tmp_path: Path
 PROGRAM = """
 import sys, time
 from bpe_tokenizer.readers import *
-batches = read_batches(find_inputs(sys.argv[1:]), ReadOptions(), threads=8)
+batches = read_batches(find_inputs(sys.argv[1:]), ReadOptions(documents="line"), threads=8)
 next(batches)
 print("reading", flush=True)
 if len(sys.argv) > 30:

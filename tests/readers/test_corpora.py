@@ -197,7 +197,7 @@ def test_a_remote_parquet_file(memory: Any) -> None:
     source = find_inputs("memory://bucket/table")[0]
     assert input_kind(source) == ("parquet", None)
     ranges = [[(0, 2)], [(2, 5)]]
-    parts = [list(read_batches([source], ReadOptions(), byte_ranges=each)) for each in ranges]
+    parts = [list(read_batches([source], ReadOptions(documents="line"), byte_ranges=each)) for each in ranges]
     assert [text for part in parts for batch in part for text in batch.texts()] == TEXTS
 
 

@@ -49,7 +49,7 @@ def read_text(
     block: int = BATCH_BYTES,
 ) -> tuple[list[Row], Bad]:
     chunks = iter(chunked(data, chunk))
-    return rows_of(list(text_rows(chunks, options or ReadOptions(), after, 1, block)))
+    return rows_of(list(text_rows(chunks, options or ReadOptions(documents="line"), after, 1, block)))
 
 
 def read_json(
@@ -274,12 +274,12 @@ def test_byte_ranges_and_row_groups(tmp_path: Path) -> None:
                 (min(start, size), min(start + step, size)),
                 (min(start, plain_size), min(start + step, plain_size)),
             ]
-            for batch in read_batches(inputs, ReadOptions(), byte_ranges=ranges):
+            for batch in read_batches(inputs, ReadOptions(documents="line"), byte_ranges=ranges):
                 found[batch.input].extend(batch.texts())
         assert found == (texts, [text for text in texts if text])
     table = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"text": texts}), table, row_group_size=7)
-    batches = list(read_batches(find_inputs(table), ReadOptions(), byte_ranges=[(1, 3)]))
+    batches = list(read_batches(find_inputs(table), ReadOptions(documents="line"), byte_ranges=[(1, 3)]))
     assert everything(batches) == texts[7:21]
     assert [row for batch in batches for row in batch.rows.tolist()] == list(range(8, 22))
 
@@ -287,7 +287,7 @@ def test_byte_ranges_and_row_groups(tmp_path: Path) -> None:
 def test_an_error_in_a_range_says_where_the_range_starts(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b'{"text": "a"}\n' * 3 + b"oops\n")
     with pytest.raises(CorpusError, match=r"a\.jsonl, row 2 after byte 20 is not valid JSON"):
-        list(read_batches(find_inputs(path), ReadOptions(), byte_ranges=[(20, 50)]))
+        list(read_batches(find_inputs(path), ReadOptions(documents="line"), byte_ranges=[(20, 50)]))
 
 
 def test_reading_goes_on_after_any_row(tmp_path: Path) -> None:
@@ -296,16 +296,18 @@ def test_reading_goes_on_after_any_row(tmp_path: Path) -> None:
     inputs = find_inputs([path, path])
     for number in range(2):
         for row in range(21):
-            found = everything(list(read_batches(inputs, ReadOptions(), Position(number, row))))
+            found = everything(
+                list(read_batches(inputs, ReadOptions(documents="line"), Position(number, row)))
+            )
             assert found == (texts * 2)[number * 20 + row :]
 
 
 def test_bad_rows_are_listed_and_do_not_stop_the_rest(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b'{"text": "a"}\nx\n{"text": "b"}\n{}\n')
-    batches = list(read_batches(find_inputs(path), ReadOptions(on_error="skip")))
+    batches = list(read_batches(find_inputs(path), ReadOptions(documents="line", on_error="skip")))
     assert everything(batches) == ["a", "b"]
     assert [(row.input, row.row) for batch in batches for row in batch.bad] == [(0, 2), (0, 4)]
-    stopping = read_batches(find_inputs(path), ReadOptions())
+    stopping = read_batches(find_inputs(path), ReadOptions(documents="line"))
     assert next(stopping).texts() == ["a"]
     with pytest.raises(CorpusError, match=r"a\.jsonl, row 2 is not valid JSON"):
         next(stopping)
@@ -315,15 +317,15 @@ def test_a_batch_has_the_size_of_a_few_megabytes(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.txt", b"x" * 99 + b"\n" + (b"y" * 999 + b"\n") * 12_000 + b"z" * (9 << 20) + b"\nend"
     )
-    batches = list(read_batches(find_inputs(path), ReadOptions()))
+    batches = list(read_batches(find_inputs(path), ReadOptions(documents="line")))
     sizes = [len(batch.data) for batch in batches]
     assert all(size <= BATCH_BYTES + (1 << 20) for size in sizes if size < 9 << 20)
     assert sizes[0] < BATCH_BYTES // 4  # the consumer begins early
     assert BATCH_BYTES * 3 // 4 < sizes[4] < BATCH_BYTES * 5 // 4
     assert sum(sizes) == 99 + 999 * 12_000 + (9 << 20) + 3
     assert batches[-1].bytes_read == path.stat().st_size
-    with open_input(find_inputs(path)[0], ReadOptions()) as opened:
-        again = list(opened_batches(0, opened, ReadOptions()))
+    with open_input(find_inputs(path)[0], ReadOptions(documents="line")) as opened:
+        again = list(opened_batches(0, opened, ReadOptions(documents="line")))
     assert np.array_equal(
         np.concatenate([batch.data for batch in again]), np.concatenate([batch.data for batch in batches])
     )

@@ -25,7 +25,8 @@ for name in ("numpy", "pyarrow.parquet", "zstandard"):
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) >> 10
 before = peak()
-size = sum(batch.data.nbytes for batch in read_batches(find_inputs(sys.argv[1]), ReadOptions(), threads=2))
+read = ReadOptions(documents="line")
+size = sum(batch.data.nbytes for batch in read_batches(find_inputs(sys.argv[1]), read, threads=2))
 print(size, peak() - before)
 """
 

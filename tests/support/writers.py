@@ -12,9 +12,9 @@ from bpe_tokenizer.cli.convert import convert
 from bpe_tokenizer.cli.report import report
 from bpe_tokenizer.cli.view import view
 from bpe_tokenizer.compat.tiktoken.load import dump_tiktoken_bpe
-from bpe_tokenizer.corpus import tokenize_corpus
 from bpe_tokenizer.errors import MissingDependencyError
 from bpe_tokenizer.formats import registry
+from line_documents import tokenize_corpus
 from scripted_model import scripted
 
 __all__ = ["WRITERS", "Writer", "trained"]
