@@ -306,7 +306,7 @@ def document_end(tokens: Iterable[AddedToken]) -> str | None:
     '<|end|>'
     """
     found: dict[str, str] = {}
-    for token in sorted(tokens, key=attrgetter("id"), reverse=True):
+    for token in sorted(tokens, key=lambda token: token.id, reverse=True):
         inside = _BRACKETS.fullmatch(token.content)
         if inside is not None:
             found[re.sub(r"[ _▁-]", "", inside[1]).lower()] = token.content

@@ -74,7 +74,7 @@ def test_other_settings_are_refused(
         (tokenizer, {"shard_tokens": 26}, "shard_tokens"),
         (tokenizer, {"shard_tokens": 25, "append_eos": False}, "eos_id"),
         (tokenizer, {"shard_tokens": 25, "format": "npy"}, "format"),
-        (plain_tokenizer, {"shard_tokens": 25}, "eos_id, tokenizer"),
+        (plain_tokenizer, {"shard_tokens": 25, "append_eos": False}, "eos_id, tokenizer"),
     ):
         with pytest.raises(OptionError, match=f"another run \\(it differs in: {named}\\)"):
             tokenize_corpus(corpus, out, used, **options)
