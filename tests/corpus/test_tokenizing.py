@@ -7,6 +7,7 @@ import lzma
 import random
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -287,7 +288,8 @@ def test_the_token_between_documents(special: list[str], end: str | None, tmp_pa
     path.write_bytes(as_jsonl(["the lowest", "newest"]))
     made = BPETokenizer().train("low", 280, special_tokens=special, verbose=False)
     if end is None:
-        for options in ({}, {"part": 0, "of": 1}):
+        several: list[dict[str, Any]] = [{}, {"part": 0, "of": 1}]
+        for options in several:
             with pytest.raises(OptionError, match=r"no special token .*eos_token=.*append_eos=False"):
                 tokenize_corpus(path, tmp_path / "out", made, **options)
         tokenize_corpus(path, tmp_path / "out", made, append_eos=False)
@@ -319,13 +321,12 @@ def test_a_usual_separator_that_nobody_named_is_told_once(
     paths = [tmp_path / "a.txt", tmp_path / "b.txt.gz"]
     paths[0].write_text(text)
     paths[1].write_bytes(gzip.compress(text.encode()))
-    for number, run in enumerate(
-        [
-            lambda **options: tokenize_corpus(paths, tmp_path / "out", tokenizer, overwrite=True, **options),
-            lambda **options: tokenize_corpus(paths, tmp_path / "parts", tokenizer, part=0, of=1, **options),
-            lambda **options: BPETokenizer().count(paths, **options),
-        ]
-    ):
+    runs: list[Callable[..., Any]] = [
+        partial(tokenize_corpus, paths, tmp_path / "out", tokenizer, overwrite=True),
+        partial(tokenize_corpus, paths, tmp_path / "parts", tokenizer, part=0, of=1),
+        partial(BPETokenizer().count, paths),
+    ]
+    for number, run in enumerate(runs):
         with pytest.warns(UserWarning, match="usual separator") as told:
             run()
         assert len(told) == 1, number

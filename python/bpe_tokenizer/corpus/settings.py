@@ -118,7 +118,8 @@ class CorpusSettings:
 
     def recognized(self, tokenizer: BPETokenizer) -> Collection[str]:
         """Return the special tokens that are recognised in documents."""
-        return special_token_names("allowed_special", self.allowed_special, tokenizer.special_tokens)
+        allowed: Any = self.allowed_special
+        return special_token_names("allowed_special", allowed, tokenizer.special_tokens)
 
     @property
     def has_meta(self) -> bool:
@@ -165,8 +166,8 @@ def _eos_id(tokenizer: BPETokenizer, eos_token: str | None) -> int | None:
         raise OptionError(
             f"no special token of the tokenizer is plainly the end of a document (it has "
             f"{', '.join(shorten(token, 30) for token in list(special)[:3]) or 'none'}"
-            f"{', ...' if len(special) > 3 else ''}): name one (eos_token=, --eos-token), or let documents "
-            "run together (append_eos=False, --no-eos)"
+            f"{', ...' if len(special) > 3 else ''}): name one with eos_token=, or let documents "
+            "run together with append_eos=False (--no-eos)"
         )
     if eos_token not in special:
         raise SpecialTokenError(

@@ -298,7 +298,7 @@ def _count_items(
             named = not isinstance(items, Sequence) and _are_paths([item])
         if isinstance(item, os.PathLike | Input) != paths:
             raise CorpusError(f"item {number} of the corpus mixes texts and paths: give one kind of item")
-        if paths or named:
+        if isinstance(item, os.PathLike | Input) or named:
             found = _named_files(item) if isinstance(item, str) else find_inputs(_as_input(item))
             if found is None:
                 raise CorpusError(f"item {number} of the corpus names no file, as the first one does")
