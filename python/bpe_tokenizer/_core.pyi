@@ -25,7 +25,6 @@ __all__ = [
     "PieceCounter",
     "PieceReader",
     "RankTable",
-    "SnappyDecoder",
     "SplitPattern",
     "TokenTable",
     "TokenizerBase",
@@ -752,17 +751,6 @@ def read_rows(
 
 # The numbers, from 0, of the rows data[offsets[i]:offsets[i + 1]] that are not UTF-8.
 def find_bad_rows(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...
-
-@final
-class SnappyDecoder:
-    """Decompresses raw Snappy in steps."""
-
-    def __new__(cls) -> SnappyDecoder: ...
-    # The content of the next bytes of a stream; None if it repeats what lies more than a megabyte back, which
-    # is not kept. CorpusError for corrupt data.
-    def feed(self, data: bytes) -> bytes | None: ...
-    # CorpusError if the stream is not complete.
-    def finish(self) -> None: ...
 
 # Makes the allocator return each large block to the system when it is freed, in the whole process.
 def give_back_large_blocks() -> None: ...

@@ -73,7 +73,7 @@ mod _core {
     #[pymodule_export]
     use super::rank_table::RankTable;
     #[pymodule_export]
-    use super::readers::{find_bad_rows, read_rows, SnappyDecoder};
+    use super::readers::{find_bad_rows, read_rows};
     #[pymodule_export]
     use super::stream::{DecodeStream, EncodeStream};
     #[pymodule_export]

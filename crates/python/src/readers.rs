@@ -1,13 +1,12 @@
-//! Functions for the rows of text and of JSON Lines, and for the pages of Parquet.
+//! Functions for the rows of text and of JSON Lines.
 
 use crate::buffer_pool::BufferPool;
 use crate::call::{exception, run, to_python};
 use crate::objects;
 use bpe_tokenizer_core::reserve::with_capacity;
-use bpe_tokenizer_readers::{bad_rows, read_rows as read, Fed, RowKind, SnappyDecoder as Decoder};
+use bpe_tokenizer_readers::{bad_rows, read_rows as read, RowKind};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 /// The documents' bytes, their offsets with the end of the last, the numbers of their rows, the undecided rows as
 /// (number, start, end, documents before), and the number of rows.
@@ -81,27 +80,4 @@ pub fn find_bad_rows<'py>(
     let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
     let bad = run(py, data.len(), |_| bad_rows(data, offsets))?;
     objects::array(py, bad)
-}
-
-#[pyclass(module = "bpe_tokenizer._core")]
-#[derive(Default)]
-pub struct SnappyDecoder(Decoder);
-
-#[pymethods]
-impl SnappyDecoder {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
-
-    fn feed<'py>(&mut self, py: Python<'py>, data: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        match run(py, data.len(), |_| self.0.feed(data))? {
-            Fed::Content(content) => objects::bytes(py, content).map(Some),
-            Fed::TooFar => Ok(None),
-        }
-    }
-
-    fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.finish().map_err(|error| to_python(py, &error))
-    }
 }

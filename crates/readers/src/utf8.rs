@@ -20,7 +20,7 @@ pub fn bad_rows(data: &[u8], offsets: &[i64]) -> Result<Vec<i64>> {
     for (row, ends) in (0..).zip(offsets.windows(2)) {
         let (start, end) = (position(ends[0])? - first, position(ends[1])? - first);
         let is_good = match text {
-            // No row ends within a character.
+            _ if start == end => true, // also within a character
             Some(text) => text.is_char_boundary(start) && text.is_char_boundary(end),
             None => from_utf8(&all[start..end]).is_ok(),
         };
@@ -49,6 +49,7 @@ mod tests {
         assert_eq!(bad_rows(data, &[0, 1, 3, 6, 7]).unwrap(), [0; 0]);
         assert_eq!(bad_rows(data, &[1, 3, 3]).unwrap(), [0; 0]);
         assert_eq!(bad_rows(data, &[0, 2, 6, 7]).unwrap(), [0, 1]);
+        assert_eq!(bad_rows(data, &[0, 2, 2, 3]).unwrap(), [0, 2]);
         assert_eq!(bad_rows(b"a\xffb", &[0, 1, 2, 3]).unwrap(), [1]);
         assert_eq!(bad_rows(b"a\xc3", &[0, 1, 2]).unwrap(), [1]);
         assert_eq!(bad_rows(data, &[]).unwrap(), [0; 0]);
