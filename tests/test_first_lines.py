@@ -87,7 +87,7 @@ HABITS: dict[str, list[tuple[str, str]]] = {
         ),
         (
             "tokenizer.count_chat_tokens([{'role': 'user', 'content': 'hi'}], model='gpt-4')",
-            "!! no chat template, which could read model: leave it out, and choose one of template='llama3'",
+            r"!! count_chat_tokens\(\) has no argument 'model'; a variable of the template goes into",
         ),
         ("enc.decode(5)", "!! tokens must be a sequence of int, not int"),
         ("bpe_tokenizer.list_encoding_names()", "!! use bpe_tokenizer.compat.tiktoken.list_encoding_names"),

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from bpe_tokenizer.arguments import NoArguments
     from bpe_tokenizer.chat.encoding import ChatEncoding, ChatTemplateLike, MessageSpan
     from bpe_tokenizer.chat.messages import Conversation
+    from bpe_tokenizer.chat.options import RowChatOptions, TemplateOptions
     from bpe_tokenizer.chat.reply import Reply
     from bpe_tokenizer.chat.segment import Segment
     from bpe_tokenizer.chat.training_examples import TrainingExamples
@@ -173,8 +174,9 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
     - `template_budget` is a factor of the work and memory that a Jinja template may take. A template that
       takes more is an error, because it is code of whoever made the model's files.
     - `system_prompt` is a system message for conversations that do not have one.
-    - `tools` and `documents` are lists of dicts for templates that know them. Other keyword arguments are
-      variables of the template, such as `enable_thinking`.
+    - `tools` and `documents` are lists of dicts for templates that know them. `template_variables` is a dict
+      of other variables of the template, such as `{"enable_thinking": False}`; `chat_template_kwargs`, its
+      name in vLLM and transformers, is the same.
 
     Methods that load files check everything, and refuse what they cannot represent exactly. Methods that
     save write each file next to its place and then move it there, so a crash leaves the old file or the new
@@ -2479,7 +2481,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         system_prompt: str | None = None,
         *,
         tokenize: Literal[False],
-        **options: Any,
+        **options: Unpack[RowChatOptions],
     ) -> str: ...
     @overload
     def apply_chat_template(
@@ -2490,7 +2492,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         system_prompt: str | None = None,
         *,
         tokenize: Literal[False],
-        **options: Any,
+        **options: Unpack[RowChatOptions],
     ) -> list[str]: ...
     @overload
     def apply_chat_template(
@@ -2503,9 +2505,10 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         allowed_special: AllowedSpecial = "all",
         *,
         return_assistant_mask: Literal[False] = False,
+        return_message_spans: Literal[False] = False,
         return_dict: Literal[False] = False,
         return_tensors: None = None,
-        **options: Any,
+        **options: Unpack[RowChatOptions],
     ) -> list[int]: ...
     @overload
     def apply_chat_template(
@@ -2518,9 +2521,10 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         allowed_special: AllowedSpecial = "all",
         *,
         return_assistant_mask: Literal[True],
+        return_message_spans: Literal[False] = False,
         return_dict: Literal[False] = False,
         return_tensors: None = None,
-        **options: Any,
+        **options: Unpack[RowChatOptions],
     ) -> tuple[list[int], list[int]]: ...
     @overload
     def apply_chat_template(
@@ -2532,10 +2536,11 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         tokenize: Literal[True] = True,
         allowed_special: AllowedSpecial = "all",
         *,
+        return_assistant_mask: bool = False,
         return_message_spans: Literal[False] = False,
         return_dict: Literal[True],
         return_tensors: None = None,
-        **options: Any,
+        **options: Unpack[RowChatOptions],
     ) -> dict[str, list[int]]: ...
     @overload
     def apply_chat_template(
@@ -2548,9 +2553,10 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         allowed_special: AllowedSpecial = "all",
         *,
         return_assistant_mask: Literal[False] = False,
+        return_message_spans: Literal[False] = False,
         return_dict: Literal[False] = False,
         return_tensors: None = None,
-        **options: Any,
+        **options: Unpack[RowChatOptions],
     ) -> list[list[int]]: ...
     @overload
     def apply_chat_template(
@@ -2563,9 +2569,10 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         allowed_special: AllowedSpecial = "all",
         *,
         return_assistant_mask: Literal[True],
+        return_message_spans: Literal[False] = False,
         return_dict: Literal[False] = False,
         return_tensors: None = None,
-        **options: Any,
+        **options: Unpack[RowChatOptions],
     ) -> list[tuple[list[int], list[int]]]: ...
     @overload
     def apply_chat_template(
@@ -2577,10 +2584,11 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         tokenize: Literal[True] = True,
         allowed_special: AllowedSpecial = "all",
         *,
+        return_assistant_mask: bool = False,
         return_message_spans: Literal[False] = False,
         return_dict: Literal[True],
         return_tensors: None = None,
-        **options: Any,
+        **options: Unpack[RowChatOptions],
     ) -> dict[str, list[list[int]]]: ...
     @overload
     def apply_chat_template(
@@ -2592,9 +2600,11 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         tokenize: Literal[True] = True,
         allowed_special: AllowedSpecial = "all",
         *,
+        return_assistant_mask: bool = False,
         return_message_spans: Literal[False] = False,
+        return_dict: bool = False,
         return_tensors: Literal["np"],
-        **options: Any,
+        **options: Unpack[RowChatOptions],
     ) -> dict[str, npt.NDArray[np.int64]]: ...
     @overload
     def apply_chat_template(
@@ -2606,8 +2616,11 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         tokenize: Literal[True] = True,
         allowed_special: AllowedSpecial = "all",
         *,
+        return_assistant_mask: bool = False,
+        return_message_spans: bool = False,
+        return_dict: bool = False,
         return_tensors: Literal["np", "pt"],
-        **options: Any,
+        **options: Unpack[RowChatOptions],
     ) -> dict[str, Any]: ...
     @overload
     def apply_chat_template(
@@ -2619,8 +2632,11 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         tokenize: Literal[True] = True,
         allowed_special: AllowedSpecial = "all",
         *,
+        return_assistant_mask: bool = False,
+        return_message_spans: bool = False,
         return_dict: Literal[True],
-        **options: Any,
+        return_tensors: Literal["np", "pt"] | None = None,
+        **options: Unpack[RowChatOptions],
     ) -> dict[str, Any]: ...
     @overload
     def apply_chat_template(
@@ -2631,7 +2647,12 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         system_prompt: str | None = None,
         tokenize: bool = True,
         allowed_special: AllowedSpecial = "all",
-        **options: Any,
+        *,
+        return_assistant_mask: bool = False,
+        return_message_spans: bool = False,
+        return_dict: bool = False,
+        return_tensors: Literal["np", "pt"] | None = None,
+        **options: Unpack[RowChatOptions],
     ) -> ChatEncoding: ...
     @checks_names
     def apply_chat_template(
@@ -2648,6 +2669,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         continue_final_message: bool | str = False,
         plain_markup: bool = False,
         template_budget: float | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
         return_assistant_mask: bool = False,
         return_message_spans: bool = False,
         return_dict: bool = False,
@@ -2656,7 +2679,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         max_length: int | None = None,
         padding_side: Side = "right",
         return_tensors: Literal["np", "pt"] | None = None,
-        **variables: Any,
+        **unknown: Unpack[NoArguments],
     ) -> ChatEncoding:
         r"""Return the ids of a conversation, or of several.
 
@@ -2675,6 +2698,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             plain_markup: Accept that the vocabulary lacks control tokens of a named template.
             template_budget: A factor of the default budget of a Jinja template, for templates you trust; None
                 for that of the surrounding `chat.template_budget`, or 1.
+            template_variables: Variables of the template, such as `{"enable_thinking": False}`.
+            chat_template_kwargs: The same, under the name that it has in vLLM and transformers.
             return_assistant_mask: Also return 1 for each token of an assistant's turn, its end token
                 included, and 0 for the others.
             return_message_spans: Put `message_spans`, the `MessageSpan`s of each conversation, into the dict.
@@ -2685,7 +2710,6 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             padding_side: `"left"` for rows that a model continues.
             return_tensors: `"np"` for NumPy arrays, `"pt"` for PyTorch tensors, of shape (conversations,
                 longest row), in a dict.
-            **variables: Variables of the template.
 
         Returns:
             Ids; `(ids, mask)` with `return_assistant_mask`; a dict with `return_dict` or `return_tensors`; a
@@ -2712,17 +2736,21 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         >>> ids.count(tokenizer.special_tokens["<|im_end|>"])
         1
         """
-        from bpe_tokenizer.chat.encoding import apply_chat_template, chat_options
+        from bpe_tokenizer.chat.encoding import apply_chat_template
+        from bpe_tokenizer.chat.options import chat_options
 
         compiled = self._compiled()
-        variables |= {
+        given: TemplateOptions = {
             "tools": tools,
             "documents": documents,
             "continue_final_message": continue_final_message,
             "plain_markup": plain_markup,
             "template_budget": template_budget,
+            "template_variables": template_variables,
+            "chat_template_kwargs": chat_template_kwargs,
+            **unknown,
         }
-        options = chat_options(add_generation_prompt, system_prompt, variables)
+        options = chat_options(BPETokenizer.apply_chat_template, given, add_generation_prompt, system_prompt)
         return apply_chat_template(
             compiled,
             messages,
@@ -2747,7 +2775,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
         allowed_special: AllowedSpecial = "all",
-        **options: Any,
+        **options: Unpack[TemplateOptions],
     ) -> list[MessageSpan]:
         """Return which ids of a conversation hold the content of which message.
 
@@ -2763,10 +2791,11 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         >>> tokenizer.message_spans([{"role": "user", "content": "Why?"}], "chatml")
         [MessageSpan(index=0, role='user', start=3, end=7)]
         """
-        from bpe_tokenizer.chat.encoding import chat_options, encode_messages
+        from bpe_tokenizer.chat.encoding import encode_messages
+        from bpe_tokenizer.chat.options import chat_options
 
         compiled = self._compiled()
-        chosen = chat_options(add_generation_prompt, system_prompt, options)
+        chosen = chat_options(BPETokenizer.message_spans, options, add_generation_prompt, system_prompt)
         return encode_messages(compiled, messages, template, chosen, allowed_special, spans=True).spans or []
 
     def chat_segments(
@@ -2776,7 +2805,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
         allowed_special: AllowedSpecial = "all",
-        **options: Any,
+        **options: Unpack[TemplateOptions],
     ) -> list[tuple[Segment, list[int]]]:
         r"""Return a conversation as the template renders it: markup, and contents with their origin.
 
@@ -2794,13 +2823,16 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         Segment(text='Why?', origin=Origin(source='messages', index=0, field='content')) 4
         Segment(text='<|im_end|>\n', origin=None) 2
         """
-        from bpe_tokenizer.chat.encoding import chat_options, chat_segments
+        from bpe_tokenizer.chat.encoding import chat_segments
+        from bpe_tokenizer.chat.options import chat_options
 
         compiled = self._compiled()
-        chosen = chat_options(add_generation_prompt, system_prompt, options)
+        chosen = chat_options(BPETokenizer.chat_segments, options, add_generation_prompt, system_prompt)
         return chat_segments(compiled, messages, template, chosen, allowed_special)
 
-    def stop_token_ids(self, template: ChatTemplateLike = None, **options: Any) -> list[int]:
+    def stop_token_ids(
+        self, template: ChatTemplateLike = None, **options: Unpack[TemplateOptions]
+    ) -> list[int]:
         """Return the ids that end a reply: the end token of the template's turns, and the model's EOS token.
 
         Args:
@@ -2818,9 +2850,11 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         >>> tokenizer.convert_ids_to_tokens(tokenizer.stop_token_ids("chatml"))
         ['<|im_end|>', '<|endoftext|>']
         """
-        from bpe_tokenizer.chat.encoding import chat_options, stop_token_ids
+        from bpe_tokenizer.chat.encoding import stop_token_ids
+        from bpe_tokenizer.chat.options import chat_options
 
-        return stop_token_ids(self._compiled(), template, chat_options(False, None, options))
+        chosen = chat_options(BPETokenizer.stop_token_ids, options, add_generation_prompt=False)
+        return stop_token_ids(self._compiled(), template, chosen)
 
     def count_chat_tokens(
         self,
@@ -2829,7 +2863,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
         allowed_special: AllowedSpecial = "all",
-        **options: Any,
+        **options: Unpack[TemplateOptions],
     ) -> int:
         """Return the number of ids of `apply_chat_template`, which documents the arguments and errors.
 
@@ -2838,10 +2872,11 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         >>> tokenizer.count_chat_tokens([{"role": "user", "content": "Why?"}], "chatml", False)
         9
         """
-        from bpe_tokenizer.chat.encoding import chat_options, encode_messages
+        from bpe_tokenizer.chat.encoding import encode_messages
+        from bpe_tokenizer.chat.options import chat_options
 
         compiled = self._compiled()
-        chosen = chat_options(add_generation_prompt, system_prompt, options)
+        chosen = chat_options(BPETokenizer.count_chat_tokens, options, add_generation_prompt, system_prompt)
         return len(encode_messages(compiled, messages, template, chosen, allowed_special).ids)
 
     def trim_messages(
@@ -2854,7 +2889,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         allowed_special: AllowedSpecial = "all",
         *,
         keep_system: bool = True,
-        **options: Any,
+        **options: Unpack[TemplateOptions],
     ) -> list[Mapping[str, Any]]:
         """Return the messages without the oldest turns, so that they encode to at most `max_tokens` ids.
 
@@ -2888,11 +2923,11 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         [{'role': 'user', 'content': 'Why?'}]
         """
         from bpe_tokenizer.chat.budget import trim_messages
-        from bpe_tokenizer.chat.encoding import chat_options
+        from bpe_tokenizer.chat.options import chat_options
 
         limit = check_integer("max_tokens", max_tokens, 1)
         compiled = self._compiled()
-        chosen = chat_options(add_generation_prompt, system_prompt, options)
+        chosen = chat_options(BPETokenizer.trim_messages, options, add_generation_prompt, system_prompt)
         return trim_messages(compiled, messages, limit, template, chosen, allowed_special, keep_system)
 
     def training_examples(
@@ -2903,7 +2938,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         system_prompt: str | None = None,
         *,
         labels: bool = False,
-        **options: Any,
+        **options: Unpack[TemplateOptions],
     ) -> TrainingExamples:
         """Return conversations as examples for supervised fine-tuning, made during the iteration.
 
@@ -2918,7 +2953,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             max_length: Largest number of ids of an example; None for no limit.
             system_prompt: A system message for conversations without one.
             labels: Add `labels`: the ids, and -100 where nothing is learned.
-            **options: `tools`, `documents` and variables of the template, for conversations without them.
+            **options: As in `apply_chat_template`: `template_variables`, and `tools` and `documents` for
+                conversations without them.
 
         Returns:
             An iterable of dicts of `input_ids` and `assistant_masks`, 1 where an id is learned: names that
@@ -2935,11 +2971,13 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         >>> tokenizer.decode([token_id for token_id in example["labels"] if token_id != -100])
         '2<|im_end|>'
         """
+        from bpe_tokenizer.chat.options import chat_options
         from bpe_tokenizer.chat.training_examples import training_examples
 
         limit = None if max_length is None else check_integer("max_length", max_length, 1)
         compiled = self._compiled()
-        return training_examples(compiled, conversations, template, system_prompt, options, limit, labels)
+        chosen = chat_options(BPETokenizer.training_examples, options, False, system_prompt)
+        return training_examples(compiled, conversations, template, chosen, limit, labels)
 
     @classmethod
     def for_model(cls, model_path: _Path) -> Self:
@@ -2983,7 +3021,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         seed: int | None = None,
         stream: Literal[False] = False,
         stop_ids: Collection[int] = (),
-        **options: Any,
+        stop: str | Iterable[str] | None = None,
+        **options: Unpack[TemplateOptions],
     ) -> str: ...
     @overload
     def chat(
@@ -3003,7 +3042,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         seed: int | None = None,
         stream: Literal[True],
         stop_ids: Collection[int] = (),
-        **options: Any,
+        stop: str | Iterable[str] | None = None,
+        **options: Unpack[TemplateOptions],
     ) -> Reply: ...
     def chat(
         self,
@@ -3022,10 +3062,11 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         seed: int | None = None,
         stream: bool = False,
         stop_ids: Collection[int] = (),
+        stop: str | Iterable[str] | None = None,
         api_key: str | None = None,
         timeout: float = 600.0,
         device: str | None = None,
-        **options: Any,
+        **options: Unpack[TemplateOptions],
     ) -> str | Reply:
         """Let a language model reply to a conversation.
 
@@ -3051,11 +3092,14 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             seed: The same seed gives the same reply, on the same backend and machine.
             stream: Return the text while it is generated.
             stop_ids: Further ids that end the reply.
+            stop: A string that ends the reply, or several. It may begin and end inside tokens, and is not
+                part of the reply. The text of a special token means the token.
             api_key: Servers: the API key.
             timeout: Servers: seconds to wait for a connection, and for each part of the reply.
             device: OpenVINO and Transformers: the device that computes, such as `"GPU"` or `"cuda:1"`; None
                 for the best one.
-            **options: `tools`, `documents`, `continue_final_message`, and variables of the template.
+            **options: As in `apply_chat_template`: `tools`, `documents`, `continue_final_message`,
+                `template_variables`, ...
 
         Returns:
             The reply; with `stream` a `Reply`, an iterator of its text.
@@ -3084,14 +3128,19 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         """
         from dataclasses import replace
 
+        from bpe_tokenizer.chat.options import check_option_names
         from bpe_tokenizer.chat.reply import Reply
+        from bpe_tokenizer.chat.stop_strings import checked_stop
         from bpe_tokenizer.inference import GenerationOptions, LanguageModel
         from bpe_tokenizer.inference.tokenizer_match import load_matching_model
 
+        check_option_names("chat", BPETokenizer.chat, options)
+        stop_texts, special = checked_stop(stop), self.special_tokens
         prompt = self.apply_chat_template(
             messages, template, not options.get("continue_final_message"), system_prompt, **options
         )
         stops = {*self.stop_token_ids(template, **options), *stop_ids}
+        stops |= {special[text] for text in stop_texts if text in special}
         chosen = GenerationOptions(max_new_tokens, temperature, top_p, seed, frozenset(stops))
         compiled = self._compiled()
         if isinstance(model_path, LanguageModel):
@@ -3104,7 +3153,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         # Special tokens only: no file can make a word end every reply.
         stops |= model.stop_ids.intersection(compiled.special.values())
         generation = model.generate(prompt, replace(chosen, stop_ids=frozenset(stops)))
-        reply = Reply(generation, StreamDecoder(self, skip_special_tokens=True))
+        reply = Reply(generation, StreamDecoder(self, skip_special_tokens=True), stop_texts)
         if stream:
             return reply
         with reply:
@@ -3131,7 +3180,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         seed: int | None = None,
         stream: Literal[False] = False,
         stop_ids: Collection[int] = (),
-        **options: Any,
+        stop: str | Iterable[str] | None = None,
+        **options: Unpack[TemplateOptions],
     ) -> str: ...
     @overload
     async def chat_async(
@@ -3151,7 +3201,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         seed: int | None = None,
         stream: Literal[True],
         stop_ids: Collection[int] = (),
-        **options: Any,
+        stop: str | Iterable[str] | None = None,
+        **options: Unpack[TemplateOptions],
     ) -> Reply: ...
     async def chat_async(
         self, messages: Conversation, model_path: _Path | LanguageModel, *args: Any, **options: Any

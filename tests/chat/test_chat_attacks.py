@@ -223,8 +223,7 @@ def test_system_prompts_tools_documents_and_variables(tokenizer: BPETokenizer) -
         system_prompt=hostile,
         tools=[{"name": hostile, hostile: [hostile]}],
         documents=[{"text": hostile}],
-        greeting=hostile,
-        extra={hostile: hostile},
+        template_variables={"greeting": hostile, "extra": {hostile: hostile}},
     )
     control = [tokenizer.convert_tokens_to_ids(text) for text in ("<|im_start|>", "<tool_call>")]
     assert control_ids(tokenizer, ids, source) == dict.fromkeys(control, 2)

@@ -113,6 +113,65 @@ def test_a_reply_can_be_cancelled(chatml: BPETokenizer) -> None:
     assert chatml.chat(TALK, loaded, "chatml") == "b"  # the model can be used again
 
 
+# Each reply as its parts, a stop string or several, and the text up to it.
+STOPPED = [
+    (["a STOP b"], "STOP", "a "),
+    (["a S", "TO", "P b"], "STOP", "a "),
+    (["a", "\n", "\n", "b"], "\n\n", "a"),
+    (["SSTO", "SSTOP"], "STOP", "SSTOS"),
+    (["aaab"], ["aab"], "a"),
+    (["abc"], ["abc", "b"], "a"),  # "b" is complete first
+    (["xabc"], ["bc", "abc"], "x"),
+    (["é🙂", "é"], "🙂é", "é"),
+    (["a ST"], "STOP", "a ST"),
+    (["never"], ["STOP", "x"], "never"),
+    (["STOP"], ("STOP",), ""),
+    (["ab<|im_start|>c"], "<|im_start|>", "ab"),  # a special token
+]
+
+
+@pytest.mark.parametrize(("parts", "stop", "text"), STOPPED)
+@pytest.mark.parametrize("by_byte", [False, True])
+def test_a_stop_string_ends_a_reply(
+    chatml: BPETokenizer, parts: list[str], stop: Any, text: str, by_byte: bool
+) -> None:
+    ids = [token_id for part in parts for token_id in chatml.encode(part, allowed_special="all")]
+    if by_byte and stop != "<|im_start|>":
+        ids = list("".join(parts).encode())
+    model, loaded = scripted(*[[*ids, *chatml.encode(" more")] if "".join(parts) != text else ids] * 4)
+    assert chatml.chat(TALK, loaded, "chatml", stop=stop) == text
+    reply = chatml.chat(TALK, loaded, "chatml", stop=stop, stream=True)
+    assert ("".join(reply), reply.text, reply.finish_reason) == (text, text, "stop")
+    assert list(reply) == []
+    assert asyncio.run(chatml.chat_async(TALK, loaded, "chatml", stop=stop)) == text
+    session = ChatSession(loaded, chatml, template="chatml", stop=stop)
+    assert "".join(session.send("Why?")) == session.messages[-1]["content"] == text
+    assert len(model.prompts) == 4  # each generation ended, so the next one began
+
+
+def test_a_stop_string_ends_the_engine(chatml: BPETokenizer) -> None:
+    sampled: list[int] = []
+    _, loaded = scripted(list(b"ab, END, and much more") * 2, list(b"a EN"), before_each=sampled.append)
+    reply = chatml.chat(TALK, loaded, "chatml", stop="END", stream=True)
+    # Only text that could begin a stop string waits.
+    assert list(reply) == ["a", "b", ",", " "]
+    assert (sampled, reply.new_tokens, reply.generation.finish_reason) == ([*range(7)], 7, "stop")
+    reply = chatml.chat(TALK, loaded, "chatml", stop="END", stream=True, max_new_tokens=4)
+    assert list(reply) == ["a", " ", "EN"]
+    assert reply.finish_reason == "length"
+    # A stop string at the last id that is allowed is the reason.
+    _, loaded = scripted(list(b"aEND"))
+    reply = chatml.chat(TALK, loaded, "chatml", stop="END", stream=True, max_new_tokens=4)
+    assert (list(reply), reply.finish_reason) == (["a"], "stop")
+
+
+def test_stop_strings_that_are_none(chatml: BPETokenizer) -> None:
+    wrong: Any
+    for wrong, message in ((3, "not int"), (b"a", "not bytes"), ([1], "it holds 1"), (["a", ""], "empty")):
+        with pytest.raises((TypeError, OptionError), match=message):
+            chatml.chat(TALK, scripted([])[1], "chatml", stop=wrong)
+
+
 def test_an_id_without_a_token_is_a_replacement_character(chatml: BPETokenizer) -> None:
     """Embeddings have padding rows, and a model can draw their ids."""
     _, loaded = scripted([97, 0xC3, 5000, 98], vocab_size=5120)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import inspect
 import pickle
 import sys
 import types
@@ -13,17 +12,19 @@ import pytest
 from bpe_tokenizer import (
     ArgumentTypeError,
     BPETokenizer,
+    ChatSession,
     Model,
     NotTrainedError,
     OptionError,
     SpecialTokenError,
 )
-from bpe_tokenizer.chat import ChatTemplate, Origin, renderer
+from bpe_tokenizer.chat import ChatTemplate, Origin
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.encoding import MessageSpan
 from bpe_tokenizer.errors import ChatTemplateError, ContextLengthError, MissingDependencyError
 from chat_cases import JINJA, MARKUP, SPECIAL, Undeclared, chat_tokenizer, published, published_names
 from conversations import vary
+from scripted_model import scripted
 
 TALK = [
     {"role": "system", "content": "Be brief."},
@@ -183,13 +184,13 @@ def test_variables_tools_and_documents_reach_the_template(tokenizer: BPETokenize
         source,
         tools=[{"name": "f"}],
         documents=[{"text": "d"}],
-        enable_thinking=False,
+        template_variables={"enable_thinking": False},
         tokenize=False,
     )
     assert text == "f d False 1"
     for name in ("tools", "documents"):
         with pytest.raises(ArgumentTypeError, match=f"{name} must be a list, not str"):
-            tokenizer.apply_chat_template(QUESTION, source, True, None, True, "all", **{name: "f"})
+            tokenizer.apply_chat_template(QUESTION, source, True, None, True, "all", **{name: "f"})  # type: ignore[call-overload]
     neither: Any = np.array([1, 0])
     with pytest.raises(ArgumentTypeError, match="add_generation_prompt"):
         tokenizer.apply_chat_template(QUESTION, source, neither)
@@ -198,23 +199,66 @@ def test_variables_tools_and_documents_reach_the_template(tokenizer: BPETokenize
             tokenizer.apply_chat_template(QUESTION, source, **{name: neither})
 
 
-def test_a_misspelt_argument_is_no_variable(tokenizer: BPETokenizer) -> None:
-    wrong: dict[str, Any]
-    for wrong, meant in (
-        ({"tokenise": False}, "tokenize"),
-        ({"add_generation_promt": False}, "add_generation_prompt"),
-        ({"template_budgets": 3}, "template_budget"),
-    ):
-        (name,) = wrong
-        with pytest.raises(ArgumentTypeError, match=rf"no argument '{name}'; did you mean '{meant}'\?"):
-            tokenizer.apply_chat_template(QUESTION, "{{ messages[0].content }}", **wrong)
-        # A variable that the template has is one.
-        source = f"{{{{ {name} }}}}"
-        assert tokenizer.apply_chat_template(QUESTION, source, tokenize=False, **wrong) == str(wrong[name])
-    options: Any = {"enable_thinking": True, "date": 1}
-    assert tokenizer.apply_chat_template(QUESTION, "{{ 1 }}", tokenize=False, **options) == "1"
-    parameters = inspect.signature(BPETokenizer.apply_chat_template).parameters
-    assert set(renderer._ARGUMENTS) == {*parameters} - {"self", "messages", "variables"}
+CHAT_METHODS: dict[str, dict[str, Any]] = {
+    "apply_chat_template": {},
+    "message_spans": {},
+    "chat_segments": {},
+    "count_chat_tokens": {},
+    "trim_messages": {"max_tokens": 99},
+    "training_examples": {},
+    "stop_token_ids": {},
+    "chat": {"model_path": "none.gguf"},
+}
+
+
+@pytest.mark.parametrize("method", CHAT_METHODS)
+@pytest.mark.parametrize("name", ["stop_", "max_token", "top_k", "temprature", "label", "enable_thinking"])
+def test_an_unknown_argument_is_an_error(method: str, name: str, tokenizer: BPETokenizer) -> None:
+    source = f"{{{{ {name} }}}}"  # although the template has such a variable
+    messages = [] if method == "stop_token_ids" else [QUESTION]
+    with pytest.raises(TypeError, match=rf"^{method}\(\) has no argument '{name}'[;.]"):
+        getattr(tokenizer, method)(*messages, template=source, **CHAT_METHODS[method], **{name: 1})
+
+
+@pytest.mark.parametrize("name", ["template_variables", "chat_template_kwargs"])
+def test_variables_of_a_template(name: str, tokenizer: BPETokenizer) -> None:
+    source = "{% for m in messages %}{{ m.content }}{% endfor %}{{ stop }}"
+    options: Any = {"template": source, name: {"stop": "end"}}
+    ids = tokenizer.encode("Why?end")
+    assert tokenizer.apply_chat_template(QUESTION, **options) == ids
+    assert tokenizer.count_chat_tokens(QUESTION, **options) == len(ids)
+    assert tokenizer.trim_messages(QUESTION, len(ids), **options) == QUESTION
+    with pytest.raises(ContextLengthError):
+        tokenizer.trim_messages(QUESTION, len(ids) - 1, **options)
+    assert [segment.text for segment, _ in tokenizer.chat_segments(QUESTION, **options)] == ["Why?", "end"]
+    assert tokenizer.message_spans(QUESTION, **options)[0].end == len(tokenizer.encode("Why?"))
+    assert tokenizer.stop_token_ids(**options) == tokenizer.stop_token_ids(source)
+    model, loaded = scripted([], [])
+    tokenizer.chat(QUESTION, loaded, **options)
+    list(ChatSession(loaded, tokenizer, **options).send("Why?"))
+    assert model.prompts == [ids, ids]
+    talk = [*QUESTION, {"role": "assistant", "content": "So."}]
+    given: Any = {name: {"stop": "end"}}
+    marked = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}{{ stop }}"
+    row = {"messages": talk, "chat_template_kwargs": {"stop": "row"}}
+    texts = [
+        tokenizer.decode(example["input_ids"])
+        for example in tokenizer.training_examples([talk, row], marked, **given)
+    ]
+    assert texts == ["Why?So.end", "Why?So.row"]
+
+
+def test_variables_that_are_none(tokenizer: BPETokenizer) -> None:
+    wrong: Any
+    for wrong in ("enable_thinking", ["a"], {1: 2}):
+        with pytest.raises(ArgumentTypeError, match="template_variables must be a dict of names"):
+            tokenizer.count_chat_tokens(QUESTION, "{{ 1 }}", template_variables=wrong)
+    with pytest.raises(OptionError, match="are one argument"):
+        tokenizer.count_chat_tokens(QUESTION, "{{ 1 }}", template_variables={}, chat_template_kwargs={})
+    with pytest.raises(TypeError, match=r"^ChatSession\(\) has no argument 'enable_thinking'; a variable"):
+        ChatSession(scripted([])[1], tokenizer, enable_thinking=True)
+    with pytest.raises(TypeError, match=r"^ChatSession\(\) has no argument 'stream'"):
+        ChatSession(scripted([])[1], tokenizer, stream=True)
 
 
 class Lying(list[Any]):
@@ -367,7 +411,7 @@ def test_padding_and_truncation(tokenizer: BPETokenizer) -> None:
     with pytest.raises(OptionError, match="rows of one length"):
         tokenizer.apply_chat_template([TALK, QUESTION], "chatml", return_tensors="np")
     with pytest.raises(OptionError, match="return_tensors is 'tf'"):
-        tokenizer.apply_chat_template(TALK, "chatml", return_tensors="tf")
+        tokenizer.apply_chat_template(TALK, "chatml", return_tensors="tf")  # type: ignore[call-overload]
     with pytest.raises(OptionError, match="return_message_spans needs return_dict=True"):
         tokenizer.apply_chat_template(TALK, "chatml", return_message_spans=True)
 
@@ -474,7 +518,7 @@ def test_options_of_budgets(tokenizer: BPETokenizer) -> None:
         < count(QUESTION, "chatml", system_prompt="Be brief.")
     )
     source = "{{ tools | tojson }}{{ extra }}" + JINJA["plain turns"]
-    options: dict[str, Any] = {"tools": [{"name": "f"}], "extra": "more"}
+    options: dict[str, Any] = {"tools": [{"name": "f"}], "template_variables": {"extra": "more"}}
     ids = tokenizer.apply_chat_template(QUESTION, source, **options)
     assert count(QUESTION, source, **options) == len(ids)
     assert tokenizer.trim_messages(QUESTION, len(ids), source, **options) == QUESTION
@@ -594,9 +638,9 @@ def test_names_that_transformers_has_for_arguments(tokenizer: BPETokenizer) -> N
     with pytest.raises(
         ArgumentTypeError, match="no argument 'chat_template', which transformers has; use temp"
     ):
-        tokenizer.apply_chat_template(QUESTION, chat_template="chatml")
+        tokenizer.apply_chat_template(QUESTION, chat_template="chatml")  # type: ignore[call-overload]
     with pytest.raises(ArgumentTypeError, match=r"return_assistant_tokens_mask.*; use return_assistant_mask"):
-        tokenizer.apply_chat_template(QUESTION, "chatml", return_assistant_tokens_mask=True)
+        tokenizer.apply_chat_template(QUESTION, "chatml", return_assistant_tokens_mask=True)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("template", ["chatml", "{{ messages }}"])

@@ -16,7 +16,8 @@ from bpe_tokenizer import BPETokenizer, OptionError
 from bpe_tokenizer.chat import Rendered
 from bpe_tokenizer.chat.jinja import template as template_module
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
-from bpe_tokenizer.chat.renderer import ChatOptions, ConversationRenderer
+from bpe_tokenizer.chat.options import ChatOptions
+from bpe_tokenizer.chat.renderer import ConversationRenderer
 from bpe_tokenizer.errors import ChatTemplateError
 from chat_cases import JINJA, chat_tokenizer
 

@@ -87,6 +87,29 @@ def test_each_line_of_a_pipe_is_said(
     assert out == "".join(f"{reply}\n" for reply in replies(tokenizer, "One?", "Two?"))
 
 
+def test_stop_strings_and_variables_of_a_template(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    server: LocalServer,
+    directory: Path,
+    tokenizer: BPETokenizer,
+) -> None:
+    (whole,) = replies(tokenizer, "One?")
+    command = arguments(server, directory, "--message", "One?", "--stop", "\u20ac", whole[3:6])
+    assert run(capsys, monkeypatch, "", *command)[:2] == (0, f"{whole[: whole.index(whole[3:6])]}\n")
+    source = directory / "variables.jinja"
+    source.write_text("{{ greeting }}{{ messages[0].content }}")
+    command = [*arguments(server, directory, "--message", "One?"), "--template", str(source)]
+    for name in ("--template-variables", "--chat-template-kwargs"):
+        code, out, _ = run(capsys, monkeypatch, "", *command, name, '{"greeting": "Hi!"}')
+        expected = bytes(continuation(tokenizer.encode("Hi!One?"), 12)).decode("ascii")
+        assert (code, out) == (0, f"{expected}\n")
+    for value, message in (("{", "is not JSON"), ("[1]", "must be a JSON object")):
+        code, _, err = run(capsys, monkeypatch, "", *command, "--template-variables", value)
+        assert code == 1
+        assert message in err
+
+
 def test_a_pipe_gets_each_reply_before_it_sends_more(
     server: LocalServer, directory: Path, tokenizer: BPETokenizer
 ) -> None:

@@ -193,7 +193,7 @@ def own_class(own: Own, counts: PieceCounts) -> None:
 def templates(tokenizer: BPETokenizer, flag: bool, variables: dict[str, Any]) -> None:
     apply = tokenizer.apply_chat_template
     assert_type(apply(TALK), list[int])
-    assert_type(apply(TALK, "chatml", tools=[], enable_thinking=True), list[int])
+    assert_type(apply(TALK, "chatml", tools=[], template_variables={"enable_thinking": True}), list[int])
     assert_type(apply(TALK, tokenize=False), str)
     assert_type(apply(TALK, return_assistant_mask=True), tuple[list[int], list[int]])
     assert_type(apply(TALK, return_dict=True), dict[str, list[int]])

@@ -18,7 +18,8 @@ from bpe_tokenizer import BPETokenizer, TokenizerError
 from bpe_tokenizer.chat import InstructionTemplate, RoleMarkup, TurnTemplate
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.builtin_templates import DEFAULT_TEMPLATE
-from bpe_tokenizer.chat.renderer import ChatOptions, ConversationRenderer
+from bpe_tokenizer.chat.options import ChatOptions
+from bpe_tokenizer.chat.renderer import ConversationRenderer
 from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.view import chat_data as chat_data_module
 from bpe_tokenizer.view.chat_data import PAGE_TEMPLATES, chat_data

@@ -8,7 +8,7 @@ from typing import Any
 
 from bpe_tokenizer.chat.encoding import ChatTemplateLike, encode_messages
 from bpe_tokenizer.chat.messages import Conversation, Messages, checked_messages
-from bpe_tokenizer.chat.renderer import ChatOptions
+from bpe_tokenizer.chat.options import ChatOptions
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ContextLengthError
 from bpe_tokenizer.special_tokens import AllowedSpecial

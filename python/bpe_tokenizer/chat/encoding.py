@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from bpe_tokenizer.arguments import check_flag, items_of
+from bpe_tokenizer.arguments import check_flag
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN, DEFAULT_TEMPLATE
 from bpe_tokenizer.chat.control_tokens import encode_pieces, markup_tokens
 from bpe_tokenizer.chat.message_regions import message_regions
 from bpe_tokenizer.chat.messages import Conversation, is_batch
-from bpe_tokenizer.chat.renderer import ChatOptions, ConversationRenderer
+from bpe_tokenizer.chat.options import ChatOptions
+from bpe_tokenizer.chat.renderer import ConversationRenderer
 from bpe_tokenizer.chat.segment import Rendered, Segment
 from bpe_tokenizer.chat.template import Template
 from bpe_tokenizer.chat.template_selection import named_special_tokens, select_template
@@ -42,7 +43,6 @@ __all__ = [
     "EncodedChat",
     "MessageSpan",
     "apply_chat_template",
-    "chat_options",
     "chat_segments",
     "encode_messages",
     "stop_token_ids",
@@ -191,29 +191,6 @@ def stop_token_ids(compiled: CompiledModel, template: ChatTemplateLike, options:
         learned = set()  # The template rejects the sample, or does not write the assistant's message.
     eos = compiled.role_ids.get("eos")
     return sorted((learned & {*compiled.special.values()}) | ({eos[1]} if eos else set()))
-
-
-def chat_options(
-    add_generation_prompt: bool, system_prompt: str | None, options: Mapping[str, Any]
-) -> ChatOptions:
-    """Separate the options of `apply_chat_template` from the variables of the template."""
-    variables = dict(options)
-    return ChatOptions(
-        add_generation_prompt,
-        variables.pop("continue_final_message", False),
-        system_prompt,
-        _items_or_none(variables.pop("tools", None)),
-        _items_or_none(variables.pop("documents", None)),
-        variables,
-        variables.pop("plain_markup", False),
-        variables.pop("template_budget", None),
-    )
-
-
-def _items_or_none(values: Any) -> Any:
-    """A sequence as a `list`, whatever length it claims; anything else unchanged."""
-    is_sequence = isinstance(values, Sequence) and not isinstance(values, str | bytes)
-    return items_of(values) if is_sequence else values
 
 
 def _conversations(

@@ -3,92 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
 from bpe_tokenizer.arguments import check_flag
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
+from bpe_tokenizer.chat.options import ChatOptions
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
 from bpe_tokenizer.chat.template import Template
-from bpe_tokenizer.chat.template_budget import check_template_budget, template_budget
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
-from bpe_tokenizer.other_libraries.arguments import other_arguments, unknown_argument
+from bpe_tokenizer.errors import OptionError, shorten
 
-__all__ = ["ChatOptions", "ConversationRenderer"]
-
-# Arguments of `apply_chat_template`, which a variable of a template may be a misspelling of.
-_ARGUMENTS = (
-    "template",
-    "add_generation_prompt",
-    "system_prompt",
-    "tokenize",
-    "allowed_special",
-    "tools",
-    "documents",
-    "continue_final_message",
-    "plain_markup",
-    "template_budget",
-    "return_assistant_mask",
-    "return_message_spans",
-    "return_dict",
-    "return_tensors",
-    "padding",
-    "padding_side",
-    "truncation",
-    "max_length",
-)
-# How alike the two are, as `difflib` measures it: two letters of a long name may differ.
-_MISSPELT = 0.85
-
-
-@dataclass(frozen=True)
-class ChatOptions:
-    """The options of rendering a conversation.
-
-    Args:
-        add_generation_prompt: Append the start of a reply.
-        continue_final_message: End inside the final message. Then `add_generation_prompt` has no effect.
-        system_prompt: A system message for conversations without one.
-        tools: Descriptions of tools, for templates that support them.
-        documents: Texts to answer from, for templates that support them.
-        variables: Other variables of the template.
-        plain_markup: Accept that the vocabulary lacks control tokens of a named template.
-        template_budget: A factor of the default budget of Jinja templates; None for the surrounding one.
-    """
-
-    add_generation_prompt: bool = True
-    continue_final_message: bool | str = False
-    system_prompt: str | None = None
-    tools: Sequence[Any] | None = None
-    documents: Sequence[Any] | None = None
-    variables: Mapping[str, Any] = field(default_factory=dict)
-    plain_markup: bool = False
-    template_budget: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("tools", self.tools), ("documents", self.documents)):
-            if value is not None and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
-                raise ArgumentTypeError(f"{name} must be a list, not {type(value).__name__}")
-        if not isinstance(self.continue_final_message, (bool, str)):
-            raise ArgumentTypeError(
-                "continue_final_message must be a bool or the name of a field, "
-                f"not {type(self.continue_final_message).__name__}"
-            )
-        if self.template_budget is not None:
-            check_template_budget(self.template_budget)
-        if not isinstance(self.plain_markup, bool):
-            raise ArgumentTypeError(f"plain_markup must be a bool, not {type(self.plain_markup).__name__}")
-        # Arguments of transformers with other names here would have no effect as variables of a template.
-        for name in other_arguments("apply_chat_template", self.variables):
-            raise ArgumentTypeError(unknown_argument("apply_chat_template", name, ()))
-
-    def in_budget(self) -> AbstractContextManager[None]:
-        """Return a block in which templates have the budget."""
-        return nullcontext() if self.template_budget is None else template_budget(self.template_budget)
+__all__ = ["ConversationRenderer"]
 
 
 class ConversationRenderer:
@@ -117,18 +43,10 @@ class ConversationRenderer:
         self._options = options
         self._special_tokens = special_tokens
         self._is_default = is_default
-        self._check_variables()
-
-    def _check_variables(self) -> None:
-        """Refuse a variable that looks like an argument, or that the default template cannot have."""
-        for name in self._options.variables:
-            meant = get_close_matches(name, _ARGUMENTS, n=1, cutoff=_MISSPELT)
-            if meant and name not in self.template.source:
-                raise ArgumentTypeError(unknown_argument("apply_chat_template", name, meant))
-        if self._is_default and self._options.variables:
-            given = ", ".join(self._options.variables)
+        if is_default and options.variables:
+            names = ", ".join(options.variables)
             raise OptionError(
-                f"the tokenizer has no chat template, which could read {given:.60}: leave it out, and choose "
+                f"the tokenizer has no chat template, which could read {names:.60}: leave it out, and choose "
                 f"one of template={', '.join(map(repr, BUILT_IN))}; or pass a Jinja source that reads it"
             )
 

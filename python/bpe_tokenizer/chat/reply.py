@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 
+from bpe_tokenizer.chat.stop_strings import StopStrings
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import UnknownIdError, shorten
 from bpe_tokenizer.inference import FinishReason, Generation
@@ -21,16 +22,18 @@ class Reply(Iterator[str], AsyncIterator[str]):
     Args:
         generation: The ids.
         decoder: Decodes them to text.
+        stop: Strings that end the reply. They are not part of the text.
 
     Attributes:
         generation: The ids so far, the reason for their end, and the stop id.
         text: The text so far.
     """
 
-    def __init__(self, generation: Generation, decoder: StreamDecoder) -> None:
+    def __init__(self, generation: Generation, decoder: StreamDecoder, stop: Iterable[str] = ()) -> None:
         self.generation = generation
         self.text = ""
         self._decoder = decoder
+        self._stops = StopStrings(stop)
         self._begin: float | None = None
         self._first: float | None = None
         self._last: float | None = None
@@ -118,7 +121,10 @@ class Reply(Iterator[str], AsyncIterator[str]):
         """
         self._started()
         for token_id in self.generation:
-            if text := self._received(token_id):
+            text = self._received(token_id)
+            if self._stops.found is not None:
+                self.generation.stop()
+            if text:
                 return text
         if text := self._rest():
             return text
@@ -128,7 +134,10 @@ class Reply(Iterator[str], AsyncIterator[str]):
         """Return the text that the next ids complete, without blocking the event loop."""
         self._started()
         async for token_id in self.generation:
-            if text := self._received(token_id):
+            text = self._received(token_id)
+            if self._stops.found is not None:
+                await self.generation.astop()
+            if text:
                 return text
         if text := self._rest():
             return text
@@ -147,10 +156,14 @@ class Reply(Iterator[str], AsyncIterator[str]):
         except UnknownIdError:
             # The embeddings of many models have more rows than tokens, and sampling can draw any row.
             text = self._decoder.flush() + "\ufffd"
-        self.text += text
-        return text
+        return self._passed(text)
 
     def _rest(self) -> str:
-        text = self._decoder.flush()
+        """Return the text at the end."""
+        return "" if self._stops.found is not None else self._passed(self._decoder.flush(), is_end=True)
+
+    def _passed(self, text: str, is_end: bool = False) -> str:
+        """Return the text up to a stop string, without what may begin one."""
+        text = self._stops.step(text) + (self._stops.flush() if is_end else "")
         self.text += text
         return text

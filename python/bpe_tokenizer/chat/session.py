@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.chat.messages import checked_messages
+from bpe_tokenizer.chat.options import TemplateOptions, check_option_names
 from bpe_tokenizer.chat.reply import Reply
 from bpe_tokenizer.chat.segment import Segment
 from bpe_tokenizer.errors import ContextLengthError, FormatError, OptionError, TokenizerError, shorten
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatSession"]
 
+# The arguments of `chat` that the session passes itself, and the name of its other options.
+_OWN = {"messages", "model_path", "system_prompt", "stream", "options"}
 _Path = str | os.PathLike[str]
 
 
@@ -85,6 +88,9 @@ class ChatSession:
         self._model = model
         self._trim = trim
         self._options = options
+        of_chat = inspect.signature(tokenizer.chat).parameters.keys() - _OWN
+        others = {name: value for name, value in options.items() if name not in of_chat}
+        check_option_names(type(self).__name__, tokenizer.chat, others)
 
     def __repr__(self) -> str:
         prompt = "" if self.system_prompt is None else f", system_prompt={shorten(self.system_prompt)}"
@@ -216,6 +222,6 @@ class ChatSession:
         )
 
     def _template_options(self) -> dict[str, Any]:
-        """Return the options that concern the template: it, and all that `chat` passes on to it."""
-        of_chat = inspect.signature(self.tokenizer.chat).parameters.keys() - {"template"}
-        return {name: value for name, value in self._options.items() if name not in of_chat}
+        """Return the options that concern the template."""
+        names = {"template", *TemplateOptions.__annotations__}
+        return {name: value for name, value in self._options.items() if name in names}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from bpe_tokenizer.chat.budget import drop_last_turns
-from bpe_tokenizer.chat.encoding import ChatTemplateLike, EncodedChat, chat_options, encode_messages
+from bpe_tokenizer.chat.encoding import ChatTemplateLike, EncodedChat, encode_messages
 from bpe_tokenizer.chat.messages import Conversation, Messages, checked_messages
+from bpe_tokenizer.chat.options import ChatOptions
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import OptionError, TokenizerError
 
@@ -16,6 +18,9 @@ __all__ = ["IGNORE_INDEX", "TrainingExamples", "training_examples"]
 # The label that loss functions ignore: https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
 IGNORE_INDEX = -100
 
+# The fields of TRL's rows, and the options that they are.
+_FIELDS = {"tools": "tools", "documents": "documents", "chat_template_kwargs": "variables"}
+
 Encode = Callable[[Messages, Mapping[str, Any]], EncodedChat]
 
 
@@ -23,15 +28,14 @@ def training_examples(
     compiled: CompiledModel,
     conversations: Iterable[Conversation | Mapping[str, Any]],
     template: ChatTemplateLike,
-    system_prompt: str | None,
-    options: Mapping[str, Any],
+    options: ChatOptions,
     max_length: int | None,
     labels: bool,
 ) -> TrainingExamples:
     """Return conversations as examples; fields of a conversation replace `options`."""
 
     def encode(messages: Messages, fields: Mapping[str, Any]) -> EncodedChat:
-        chosen = chat_options(False, system_prompt, {**options, **fields})
+        chosen = replace(options, **fields)
         return encode_messages(compiled, messages, template, chosen, "all", mask=True)
 
     return TrainingExamples(conversations, encode, max_length, labels)
@@ -83,7 +87,7 @@ class TrainingExamples:
     def _example(self, given: Any) -> dict[str, list[int]] | None:
         own = {}
         if isinstance(given, Mapping):
-            own = {name: given[name] for name in ("tools", "documents") if given.get(name) is not None}
+            own = {ours: given[name] for name, ours in _FIELDS.items() if given.get(name) is not None}
             given = given.get("messages")
         messages = checked_messages(given)
         chat = self._longest_fitting(messages, own)

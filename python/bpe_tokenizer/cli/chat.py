@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +15,7 @@ from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.cli.chat_loop import ChatLoop
 from bpe_tokenizer.cli.inputs import read_text
 from bpe_tokenizer.cli.options import MODEL, TOKENIZER, Debug, Download, completion, option
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import OptionError, shorten
 from bpe_tokenizer.inference.model_files import kind_of
 
 __all__ = ["chat"]
@@ -55,6 +56,14 @@ def chat(
         float | None,
         option("FACTOR", "Multiplies the work and memory that a Jinja template may take.", "1"),
     ] = None,
+    template_variables: Annotated[
+        str | None,
+        option(
+            "JSON",
+            "Variables of a Jinja template, such as '{\"enable_thinking\": false}'.",
+            names=("--template-variables", "--chat-template-kwargs"),
+        ),
+    ] = None,
     system: Annotated[str | None, option("TEXT", "System prompt.")] = None,
     message: Annotated[list[str] | None, option("TEXT...", "Send these messages and exit.")] = None,
     max_tokens: Annotated[int, typer.Option(metavar="N", help="Maximum length of a reply, in tokens.")] = 512,
@@ -67,6 +76,7 @@ def chat(
             metavar="P", help="Sample from the most likely tokens whose probabilities sum up to this."
         ),
     ] = 0.9,
+    stop: Annotated[list[str] | None, option("TEXT...", "End a reply before any of these texts.")] = None,
     seed: Annotated[int | None, option("N", "The same seed gives the same replies.")] = None,
     backend: Annotated[
         str | None,
@@ -105,9 +115,11 @@ def chat(
         template=read_text(template) if template is not None and Path(template).is_file() else template,
         plain_markup=plain_markup,
         template_budget=template_budget,
+        template_variables=_json_object(template_variables),
         max_new_tokens=max_tokens,
         temperature=temperature,
         top_p=top_p,
+        stop=stop,
         seed=seed,
         backend=backend,
         n_gpu_layers=n_gpu_layers,
@@ -125,6 +137,16 @@ def chat(
         for line in _piped_lines():
             if not loop.handle(line):
                 break
+
+
+def _json_object(text: str | None) -> dict[str, Any] | None:
+    try:
+        value = None if text is None else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise OptionError(f"--template-variables is not JSON: {error}") from None
+    if value is not None and not isinstance(value, dict):
+        raise OptionError(f"--template-variables must be a JSON object, not {shorten(text, 80)}")
+    return value
 
 
 def _piped_lines() -> Iterator[str]:

@@ -44,7 +44,17 @@ EXAMPLES = {
 
 # Options that take several values, in all commands that have them.
 REPEATABLE = frozenset(
-    {"--allowed-special", "--corpus", "--counts", "--drop", "--ids", "--message", "--special", "--weights"}
+    {
+        "--allowed-special",
+        "--corpus",
+        "--counts",
+        "--drop",
+        "--ids",
+        "--message",
+        "--special",
+        "--stop",
+        "--weights",
+    }
 )
 # Commands in which --file takes several values too.
 FILE_COMMANDS = frozenset({"encode", "decode"})

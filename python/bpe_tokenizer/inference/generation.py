@@ -36,8 +36,8 @@ class Generation(Iterator[int], AsyncIterator[int]):
         prompt_tokens: The number of ids in the prompt.
         max_new_tokens: The maximum number of new ids: the requested one, or what the context has room for.
         ids: The ids so far.
-        finish_reason: Why it ended: `"stop"` (at a stop id, or the engine stopped by itself), `"length"`
-            (after `max_new_tokens` ids), `"cancelled"`, `"error"`; None before the end.
+        finish_reason: Why it ended: `"stop"` (at a stop id, by `stop()`, or the engine stopped by itself),
+            `"length"` (after `max_new_tokens` ids), `"cancelled"`, `"error"`; None before the end.
         stop_id: The stop id that ended it, which is not in `ids`; None for another end.
     """
 
@@ -75,6 +75,18 @@ class Generation(Iterator[int], AsyncIterator[int]):
     def cancel(self) -> None:
         """Ask it to end within a token, from any thread. Does not wait."""
         self._cancellation.cancel()
+
+    def stop(self) -> None:
+        """End it between two ids as at a stop id: its ids so far are complete."""
+        with self._step:
+            self._finish("stop")
+            self.finish_reason = "stop"
+
+    async def astop(self) -> None:
+        """Stop it without blocking the event loop."""
+        import asyncio
+
+        await asyncio.get_running_loop().run_in_executor(None, self.stop)
 
     def close(self) -> None:
         """End it, from any thread, and wait until the model is free again."""
