@@ -228,3 +228,16 @@ def test_tokens_that_transformers_would_invent_are_refused(tmp_path: Path) -> No
     assert len(opened(tmp_path)) == 257
     with pytest.raises(FormatError, match=r"tokenizer_config\.json: unk_token: '<unk>' is not a token of"):
         BPETokenizer.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("default", ["D", None])
+def test_additional_chat_templates(default: str | None, tmp_path: Path) -> None:
+    BPETokenizer().train("low low", 258, verbose=False).save(tmp_path / "1")
+    (tmp_path / "1" / "additional_chat_templates").mkdir()
+    for name in ("tool_use", "rag"):
+        (tmp_path / "1" / "additional_chat_templates" / f"{name}.jinja").write_text(name)
+    if default is not None:
+        (tmp_path / "1" / "chat_template.jinja").write_text(default)
+    BPETokenizer.load(tmp_path / "1").save(tmp_path / "2")
+    expected = {"tool_use": "tool_use", "rag": "rag"} | ({} if default is None else {"default": default})
+    assert opened(tmp_path / "1").chat_template == opened(tmp_path / "2").chat_template == expected

@@ -44,6 +44,7 @@ __all__ = ["FORMAT", "load", "save"]
 FORMAT = "bpe_tokenizer"
 _VERSION = 1
 
+_STRIPS = ("none", "one", "first")
 _FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
 # The settings of the core's Model.
 _SWITCHES = ("byte_fallback", "fuse_unk", "keeps_gaps", "requires_all_bytes", "ignore_merges")
@@ -170,10 +171,19 @@ def _read_settings(document: Field) -> dict[str, Any]:
         elif name in _STEPS:
             settings[name] = [_read_step(item, _STEPS[name]) for item in field.items()]
         elif name == "decoder":
-            settings[name] = read_fields(field, Decoder())
+            settings[name] = _read_decoder(field)
         else:
             settings[name] = field.id() if name == "unk_id" else field.text()
     return settings
+
+
+def _read_decoder(field: Field) -> Decoder:
+    decoder = read_fields(field, Decoder())
+    if len(decoder.space) != 1:
+        raise field.item(0).refused("must be one character")
+    if decoder.strip not in _STRIPS:
+        raise field.item(2).refused(f"must be one of {', '.join(_STRIPS)}")
+    return decoder
 
 
 def _read_step(field: Field, known: Mapping[str, Step]) -> Step:

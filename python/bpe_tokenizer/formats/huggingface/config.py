@@ -72,7 +72,8 @@ class Config:
         fields: tokenizer_config.json, with special_tokens_map.json merged into it.
         own: The fields of this package in it.
         matches_document: Whether this package saved it together with this tokenizer.json.
-        chat_template: The content of chat_template.jinja.
+        chat_template: The content of chat_template.jinja; with files of `additional_chat_templates`, the list
+            of names and templates that tokenizer_config.json would hold.
         decoder: The tokens of `added_tokens_decoder`, if the core could read them; the fields then lack them.
         data: The bytes of tokenizer_config.json, if `decoder` has a value.
     """
@@ -80,7 +81,7 @@ class Config:
     fields: Field
     own: Field
     matches_document: bool
-    chat_template: str | None = None
+    chat_template: str | list[dict[str, str]] | None = None
     decoder: _core.AddedTokensDecoder | None = None
     data: bytes = b""
 
@@ -142,7 +143,7 @@ def read_config(path: Path, data: bytes) -> Config:
     if path.name == "tokenizer.json":
         if fields.get("added_tokens_decoder").is_null:
             _merge_special_tokens_map(fields, path.with_name("special_tokens_map.json"))
-        chat_template = _read_text(path.with_name("chat_template.jinja"))
+        chat_template = _read_chat_templates(path)
     return Config(fields, own, matches_document, chat_template, decoder, config)
 
 
@@ -167,6 +168,17 @@ def _merge_special_tokens_map(fields: Field, path: Path) -> None:
     """The older file for named tokens; `transformers` reads it if there is no added_tokens_decoder."""
     if path.exists():
         fields.members().update(parse_json(path, read_bytes(path)).members())
+
+
+def _read_chat_templates(path: Path) -> str | list[dict[str, str]] | None:
+    """Read the templates in files, which replace those of tokenizer_config.json, as in `transformers`."""
+    default = _read_text(path.with_name("chat_template.jinja"))
+    others = sorted(path.with_name("additional_chat_templates").glob("*.jinja"))
+    if not others:
+        return default
+    templates = {} if default is None else {"default": default}
+    templates |= {other.stem: _read_text(other) or "" for other in others}
+    return [{"name": name, "template": template} for name, template in templates.items()]
 
 
 def _read_text(path: Path) -> str | None:
