@@ -83,9 +83,6 @@ def many_texts() -> None:
     assert tokenizer.encode(" ".join(texts), threads=2) == tokenizer.encode(" ".join(texts))
     with refused(OptionError, "Truncate without a length"):
         tokenizer.encode_batch(texts, truncation=True)
-    tokenizer.pad_token = None
-    with refused(OptionError, "Pad without a pad token"):
-        tokenizer.encode_batch(texts, padding=True)
 
 
 def columns() -> None:

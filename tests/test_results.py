@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 import sys
 import types
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -55,7 +56,10 @@ def test_a_batch_is_a_list_of_results(tokenizer: BPETokenizer) -> None:
     assert pickle.loads(pickle.dumps(results)) == results
     assert results[0] != results[1]
     assert results[0] != "def f(x):"
-    assert repr(results[1]) == "EncodingResult(input_ids=[], attention_mask=[])"
+    assert repr(results[1]) == "EncodingResult(input_ids=[], length=0)"
+    assert repr(EncodingResult(list(range(9)), None, [])) == (
+        "EncodingResult(input_ids=[0, 1, 2, 3, 4, 5, 6, 7]..., length=9)"
+    )
 
 
 def test_a_large_batch_keeps_its_order(tokenizer: BPETokenizer, stdlib_texts: list[str]) -> None:
@@ -82,19 +86,44 @@ def test_padding(tokenizer: BPETokenizer) -> None:
     assert [result.input_ids for result in capped] == [[0, 0, 0], [0, 258]]
 
 
-def test_padding_needs_a_pad_token() -> None:
+def columns(batch: Any) -> list[list[list[int]]]:
+    """The ids and the masks of a batch, of any type."""
+    if isinstance(batch, list):
+        return [[row.input_ids for row in batch], [row.attention_mask for row in batch]]
+    columns = (batch["input_ids"], batch["attention_mask"])
+    return [column if isinstance(column, list) else column.tolist() for column in columns]
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        lambda t: t.encode_batch(["abc", "c", "c"], padding=True),
+        lambda t: t.encode_batch(["abc", "c", "c"], padding="longest", return_dict=True),
+        lambda t: t.encode_batch(["abc", "c", "c"], padding=True, return_tensors="np"),
+        lambda t: t.encode_batch(["abc", "c", "c"], padding=True, return_offsets_mapping=True),
+        lambda t: t(["abc", "c", "c"], padding="max_length", max_length=2),
+        lambda t: t(["abc", "c", "c"], padding=True, truncation=True, max_length=2, return_tensors="np"),
+        lambda t: t.pad([[256, 99], [99], [99]]),
+        lambda t: t.pad({"input_ids": [[256, 99], [99], [99]]}, return_tensors="np"),
+    ],
+)
+def test_padding_without_a_pad_token(fill: Callable[[BPETokenizer], Any]) -> None:
     tokenizer = tiny("a|b")
-    for texts in (["abc", "c"], ["c"]):
-        with pytest.raises(OptionError, match=r"needs a pad token.*pad_token = .*add_special_tokens\(\["):
-            tokenizer.encode_batch(texts, padding=True)
-    with pytest.raises(OptionError, match="needs a pad token"):
-        tokenizer.pad([[1], [2, 3]])
-    # A single text is as long as the longest.
+    with pytest.warns(UserWarning, match=r"id 0.*pad_token = .*add_special_tokens\(\[") as caught:
+        batch = fill(tokenizer)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert columns(batch) == [[[256, 99], [99, 0], [99, 0]], [[1, 1], [1, 0], [1, 0]]]
+    tokenizer.add_special_tokens(["<|pad|>"])
+    assert columns(fill(tokenizer))[0] == [[256, 99], [99, 257], [99, 257]]
+
+
+def test_rows_of_one_length_need_no_pad_token() -> None:
+    tokenizer = tiny("a|b")
     assert tokenizer("abc", padding=True, truncation=True, max_length=64) == EncodingResult(
         [256, 99], [1, 1], ["ab", "c"]
     )
-    with pytest.raises(OptionError, match="needs a pad token"):
-        tokenizer("abc", padding="max_length", max_length=64)
+    assert columns(tokenizer.encode_batch(["c", "d"], padding=True)) == [[[99], [100]], [[1], [1]]]
     tokenizer.add_special_tokens(["<|pad|>"])
     assert [row.input_ids for row in tokenizer.encode_batch(["abc", "c"], padding=True)] == [
         [256, 99],

@@ -53,7 +53,7 @@ def test_columns(letters: BPETokenizer) -> None:
     assert 1 not in row
     assert np.array([row, row]).tolist() == [row.ids, row.ids]
     assert repr(row) == (
-        "EncodingResult(input_ids=[97, 98, 258], attention_mask=[1, 1, 0], offsets=[(0, 1), (1, 2), (0, 0)])"
+        "EncodingResult(input_ids=[97, 98, 258], length=3, offsets=[(0, 1), (1, 2), (0, 0)])"
     )
     assert pickle.loads(pickle.dumps(row)) == row
     (plain,) = letters(["ab"])

@@ -41,7 +41,6 @@ __all__ = [
     "cut_rows",
     "fill_matrix",
     "pad_rows",
-    "padding_of_one",
     "to_arrays",
     "to_dict",
     "to_results",
@@ -235,9 +234,10 @@ class EncodingResult:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = f"input_ids={_few(self.input_ids)}, attention_mask={_few(self.attention_mask)}"
+        dots = "..." if len(self) > _SHOWN else ""
+        shown = f"input_ids={self.input_ids[:_SHOWN]}{dots}, length={len(self)}"
         if self.offsets is not None:
-            shown += f", offsets={_few(self.offsets)}"
+            shown += f", offsets={self.offsets[:_SHOWN]}{dots}"
         if self.overflowing:
             shown += f", overflowing={len(self.overflowing)}"
         return f"EncodingResult({shown})"
@@ -249,13 +249,6 @@ class EncodingResult:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _result, (self.input_ids, self.attention_mask, self.tokens, *self._parts())
-
-
-def _few(column: Sequence[object]) -> str:
-    """Show a column, or the first items of a long one with the number of all."""
-    if len(column) <= _SHOWN:
-        return repr(column)
-    return f"[{', '.join(map(repr, column[:_SHOWN]))}, ... {len(column):,} in all]"
 
 
 def _result(
@@ -291,13 +284,13 @@ class BatchOptions:
         max_length: In ids, the added ones included.
         prefix: Ids added at the beginning of each row.
         suffix: Ids added at the end of each row.
-        pad_id: The id of padding; None if there is no pad token.
+        pad_id: The id of padding; None if there is no pad token: then it is 0, with a warning.
         padding_side: The side on which rows are filled.
         truncation_side: The side on which rows are cut.
         pad_to_multiple_of: Fill rows up to a multiple of this.
 
     Raises:
-        OptionError: The options contradict each other, or padding has no pad token.
+        OptionError: The options contradict each other.
         ArgumentTypeError: `max_length` is not an integer.
     """
 
@@ -318,12 +311,6 @@ class BatchOptions:
         check_choice("truncation_side", self.truncation_side, ("right", "left"))
         if self.pad_to_multiple_of is not None:
             check_integer("pad_to_multiple_of", self.pad_to_multiple_of, 1)
-        if self.padding and self.pad_id is None:
-            raise OptionError(
-                "padding needs a pad token, and this tokenizer has none: choose one of its special tokens, "
-                "such as tokenizer.pad_token = tokenizer.eos_token, or add one with "
-                "tokenizer.add_special_tokens(['<|pad|>'])"
-            )
         if self.max_length is None:
             if self.truncation:
                 raise OptionError("truncation=True needs max_length, the number of ids to cut to")
@@ -363,15 +350,27 @@ class BatchOptions:
         kept = self.max_length - self.added
         return slice(0, kept) if self.truncation_side == "right" else slice(length - kept, length)
 
-    def width(self, longest: int) -> int:
-        """Length to which rows are padded if the longest has `longest` ids; 0 for no padding."""
+    def width(self, lengths: Sequence[int]) -> int:
+        """Length to which rows of these lengths are padded; 0 for no padding.
+
+        Warns once for all rows if some are filled and there is no pad token.
+        """
         if not self.padding:
             return 0
-        width = longest
+        width = max(lengths, default=0)
         if self.max_length is not None:
-            width = self.max_length if self.padding == "max_length" else min(longest, self.max_length)
+            width = self.max_length if self.padding == "max_length" else min(width, self.max_length)
         multiple = self.pad_to_multiple_of or 1
-        return -(-width // multiple) * multiple
+        width = -(-width // multiple) * multiple
+        if self.pad_id is None and min(lengths, default=width) < width:
+            warnings.warn(
+                "rows are filled with the id 0, because this tokenizer has no pad token: choose one of its "
+                "special tokens, such as tokenizer.pad_token = tokenizer.eos_token, or add one with "
+                "tokenizer.add_special_tokens(['<|pad|>'])",
+                UserWarning,
+                stacklevel=caller_level(),
+            )
+        return width
 
     def filled(self, column: list[Any], width: int, value: Any) -> list[Any]:
         """Fill a column of a row up to a width."""
@@ -390,15 +389,6 @@ def _check_flag_or(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 # The defaults, checked once.
 UNSHAPED = BatchOptions()
-
-
-def padding_of_one(padding: Padding) -> Padding:
-    """Return the padding of a single row, which is as long as the longest, and so needs no pad token.
-
-    >>> padding_of_one(True), padding_of_one("max_length")
-    (False, 'max_length')
-    """
-    return False if padding is True or (isinstance(padding, str) and padding == "longest") else padding
 
 
 def check_return_tensors(return_tensors: str | None) -> None:
@@ -426,7 +416,7 @@ def to_results(
     prefix, suffix = list(options.prefix), list(options.suffix)
     if options.added or options.truncation:
         rows = [prefix + row[options.body(len(row))] + suffix for row in rows]
-    width = options.width(max(map(len, rows), default=0)) if options.padding else 0
+    width = options.width([*map(len, rows)]) if options.padding else 0
     with _collection_paused():
         if not width:
             return [EncodingResult(row, None, token_strings) for row in rows]
@@ -481,7 +471,7 @@ def to_arrays(
         limit = options.max_length - options.added
     ids, lengths = cut_rows(ids, offsets, limit, options.truncation_side)
     totals = lengths + options.added
-    width = _common_width(totals, options.width(int(totals.max(initial=0))))
+    width = _common_width(totals, options.width(np.unique(totals).tolist()))
     input_ids, mask = fill_matrix(
         ids, lengths, options.prefix, options.suffix, width, options.fill_id, options.padding_side
     )
@@ -644,7 +634,7 @@ def pad_rows(rows: object, options: BatchOptions, return_tensors: ReturnTensors 
     columns = _columns(rows)
     lengths = [len(row) for row in columns["input_ids"]]
     columns.setdefault("attention_mask", [[1] * length for length in lengths])
-    width = options.width(max(lengths, default=0))
+    width = options.width(lengths)
     for name, column in columns.items():
         fill = options.fill_id if name == "input_ids" else _PADDING.get(name)
         if fill is None:

@@ -174,7 +174,7 @@ def to_rows(
         second = None if seconds is None else seconds[number]
         parts = _truncated(first, second, limit, options, stride if with_overflow else None)
         batch.append([_Row.of(*pair, added, trimmer) for pair in parts])
-    width = options.width(max((len(row.ids) for rows in batch for row in rows), default=0))
+    width = options.width([len(row.ids) for rows in batch for row in rows])
     return [_result(rows, options, width, token_strings) for rows in batch]
 
 

@@ -1481,7 +1481,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             add_special_tokens: Add the model's special tokens to each.
             allowed_special: As in `encode`.
             padding: True or `"longest"` fills rows up to the longest (at most `max_length`), `"max_length"`
-                to `max_length`; with the pad token's id.
+                to `max_length`; with the pad token's id, or 0 and a warning if there is no pad token.
             truncation: Cut rows to `max_length`; the ids of `add_special_tokens` stay. Of a pair, True or
                 `"longest_first"` cuts the longer text, `"only_first"` and `"only_second"` that text.
             max_length: In ids; without `padding` or `truncation` it has no effect but a warning.
@@ -1510,7 +1510,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             ArgumentTypeError: An item is not a `str`.
             MissingDependencyError: `return_tensors` is `"pt"`, and PyTorch is not installed.
             NotTrainedError: There is no vocabulary yet.
-            OptionError: The options contradict each other, padding has no pad token, or rows of different
+            OptionError: The options contradict each other, or rows of different
                 length cannot be a tensor.
             SpecialTokenError: A text contains a disallowed token, or a set names an unknown token.
 
@@ -1802,7 +1802,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
 
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
         >>> tokenizer("ab"), tokenizer(["ab"])
-        ([256], [EncodingResult(input_ids=[256], attention_mask=[1])])
+        ([256], [EncodingResult(input_ids=[256], length=1)])
         >>> tokenizer("abc", return_dict=True)
         {'input_ids': [256, 99], 'attention_mask': [1, 1]}
         """
@@ -1824,7 +1824,6 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
                 disallowed_special=disallowed_special,
                 threads=1 if threads is None else threads,
             )
-        from bpe_tokenizer.results import padding_of_one
         from bpe_tokenizer.rows import is_one_text
 
         has_words = check_flag("is_split_into_words", is_split_into_words)
@@ -1857,10 +1856,6 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         has_offsets = check_flag("return_offsets_mapping", return_offsets_mapping)
         is_padded = isinstance(padding, str) or check_flag("padding", padding)
         is_row = has_words or has_rows or has_offsets or is_padded
-        if pad_to_multiple_of is None:
-            padding = padding_of_one(padding)
-            if is_padded and not padding and not truncation:
-                max_length = None  # it limits the padding, which a single row does not need
         options["text_pair"] = None if text_pair is None else [cast("str", text_pair)]
         rows = self.encode_batch(
             [cast("str", text)],
@@ -1938,7 +1933,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
 
         Raises:
             ArgumentTypeError: The rows are something else.
-            OptionError: A row has no `input_ids`, the rows have different columns, or there is no pad token.
+            OptionError: A row has no `input_ids`, or the rows have different columns.
 
         >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
         >>> tokenizer.pad([[257, 99], {"input_ids": [257]}])

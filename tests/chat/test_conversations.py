@@ -384,10 +384,11 @@ def test_padding_and_truncation(tokenizer: BPETokenizer) -> None:
     assert len(filled) == 50
     question = tokenizer.apply_chat_template(QUESTION, "alpaca")
     without_padding_token = chat_tokenizer(special=())
-    with pytest.raises(OptionError, match="needs a pad token"):
-        without_padding_token.apply_chat_template(
+    with pytest.warns(UserWarning, match="no pad token") as caught:
+        padded = without_padding_token.apply_chat_template(
             QUESTION, "alpaca", padding="max_length", max_length=len(question) + 2
         )
+    assert (padded, len(caught)) == ([*question, 0, 0], 1)
     # One row is as long as the longest.
     assert without_padding_token.apply_chat_template(QUESTION, "alpaca", padding=True) == question
     left = tokenizer.apply_chat_template(

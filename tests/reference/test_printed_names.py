@@ -33,7 +33,13 @@ def parameters(function: Any) -> list[str]:
 def test_the_classes_on_bytes(tmp_path: Path) -> None:
     for kind in (NaiveBPETokenizer, RegexBPETokenizer):
         tokenizer = kind()
-        assert tokenizer.train("low lower lowest", 259, verbose=False) is tokenizer
+        assert parameters(kind.train) == ["text", "vocab_size", "special_tokens=None", "verbose=False"]
+        assert tokenizer.train("low<|x|>", 300, special_tokens={"<|x|>": 300}) is tokenizer
+        assert tokenizer.encode("low<|x|>", allowed_special="all") == [257, 300]
+        with pytest.raises(TokenizerError, match="cannot have id 65"):
+            tokenizer.train("low", 300, special_tokens={"<|y|>": 65})
+        assert tokenizer.special_tokens == {"<|x|>": 300}
+        tokenizer.train("low lower lowest", 259, special_tokens={}, verbose=False)
         assert tokenizer.merges[108, 111] == 256
         assert tokenizer.vocab[257] == b"low"
         tokenizer.register_special_tokens({"<|end|>": 400})

@@ -30,7 +30,6 @@ from bpe_tokenizer.results import (
     Padding,
     Side,
     check_return_tensors,
-    padding_of_one,
     to_arrays,
     to_results,
     to_tensors,
@@ -124,7 +123,6 @@ def apply_chat_template(
     check_return_tensors(return_tensors)
     if return_message_spans and not (return_dict or return_tensors):
         raise OptionError("return_message_spans needs return_dict=True; message_spans() returns them alone")
-    padding = padding if batched else padding_of_one(padding)
     shape = BatchOptions(padding, truncation, max_length, pad_id=compiled.pad_id, padding_side=padding_side)
     shape.warn_if_unused()
     rows = [
@@ -309,12 +307,12 @@ def _to_columns(
         OptionError: Tensors are requested, but the rows have different lengths.
     """
     columns = _to_rows([row.ids for row in rows], options, return_tensors)
+    options = replace(options, pad_id=0)  # of masks and spans
     masks = [row.assistant_mask for row in rows if row.assistant_mask is not None]
     if masks:
-        unpadded = replace(options, pad_id=0)
-        columns["assistant_masks"] = _to_rows(masks, unpadded, return_tensors)["input_ids"]
+        columns["assistant_masks"] = _to_rows(masks, options, return_tensors)["input_ids"]
     lengths = [options.body(len(row.ids)).stop for row in rows]
-    width = options.width(max(lengths, default=0)) if options.padding_side == "left" else 0
+    width = options.width(lengths) if options.padding_side == "left" else 0
     spans = [
         _clip(row.spans, length, max(width - length, 0))
         for row, length in zip(rows, lengths, strict=True)

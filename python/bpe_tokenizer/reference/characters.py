@@ -111,13 +111,8 @@ class CharBPETokenizer(NaiveBPETokenizer):
         """
         first = len(self.smallest_tokens(text := replace_surrogates(text)))
         texts = allowed_special if isinstance(allowed_special, Sequence) else sorted(allowed_special)
-        before = self.special_tokens
-        self.special_tokens = {special: first + number for number, special in enumerate(texts)}
-        try:
-            return super().train(text, vocab_size, verbose)
-        except TokenizerError:
-            self.special_tokens = before
-            raise
+        special = {text: first + number for number, text in enumerate(texts)}
+        return super().train(text, vocab_size, special_tokens=special, verbose=verbose)
 
     def smallest_tokens(self, text: str) -> list[str]:  # type: ignore[override]
         """Return the first 256 characters of Unicode and the others of the text, or those of the bytes.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from . import saving, tracing
 from .smallest import Pair, PairTable, count_pairs, merge_pair
-from .special import AllowedSpecial, allowed_tokens, check_special_tokens, split_at_special
+from .special import AllowedSpecial, SpecialTokens, allowed_tokens, check_special_tokens, split_at_special
 from .text import FilePath, TokenizerError, replace_surrogates
 
 if TYPE_CHECKING:
@@ -135,38 +135,44 @@ class NaiveBPETokenizer:
 
     # Training
 
-    def train(self, text: str, vocab_size: int, verbose: bool = False) -> Self:
+    def train(
+        self, text: str, vocab_size: int, *, special_tokens: SpecialTokens = None, verbose: bool = False
+    ) -> Self:
         """Learn a vocabulary from a text.
 
         Args:
             text: The text to learn from. It is cut at the special tokens; they are not learned from.
             vocab_size: The number of ids: 256 for the bytes, and one for each token to learn. Ids of special
                 tokens below it are skipped.
+            special_tokens: The id of each special token; None keeps those that are registered.
             verbose: Print each merge.
 
         Returns:
             The tokenizer itself.
 
         Raises:
-            TokenizerError: The text is empty, or `vocab_size` is too small for the smallest tokens.
+            TokenizerError: The text is empty, `vocab_size` is too small for the smallest tokens, or a special
+                token is empty or has their id.
 
         >>> tokenizer = NaiveBPETokenizer().train("low lower", 258, verbose=True)
         merge 1: 'l' + 'o' -> 'lo' (id 256), seen 2 times
         merge 2: 'lo' + 'w' -> 'low' (id 257), seen 2 times
         """
-        for number, merge in self.learn(text, vocab_size):
+        for number, merge in self.learn(text, vocab_size, special_tokens):
             if verbose:
                 print(tracing.training_step(number, merge, self.vocab).merge)
         return self
 
-    def learn(self, text: str, vocab_size: int) -> Iterator[tuple[int, Merge]]:
+    def learn(self, text: str, vocab_size: int, special: SpecialTokens = None) -> Iterator[tuple[int, Merge]]:
         """Train, and yield each merge with its number, from 1, when it is learned."""
         if not (text := replace_surrogates(text)):
             raise TokenizerError("the training text is empty: there is nothing to learn from")
         smallest = dict(enumerate(self.smallest_tokens(text)))
         if vocab_size < len(smallest):
             raise TokenizerError(f"vocab_size={vocab_size} is too small: {len(smallest)} tokens need an id")
-        taken = check_special_tokens(self.special_tokens, smallest).values()
+        special = self.special_tokens if special is None else special
+        self.special_tokens = check_special_tokens(special, smallest)
+        taken = self.special_tokens.values()
         self.become(smallest, {})
         new_ids = [token_id for token_id in range(len(smallest), vocab_size) if token_id not in taken]
         merges: PairTable = {}
@@ -260,7 +266,7 @@ class NaiveBPETokenizer:
         """The special token of each id."""
         return {token_id: text for text, token_id in self.special_tokens.items()}
 
-    def register_special_tokens(self, special_tokens: Mapping[str, int] | None = None) -> None:
+    def register_special_tokens(self, special_tokens: SpecialTokens = None) -> None:
         """Replace the special tokens.
 
         Args:

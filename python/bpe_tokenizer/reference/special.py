@@ -13,6 +13,7 @@ from .text import TokenizerError
 
 # "none", "all", "none_raise", or a set of special tokens; None is "none".
 AllowedSpecial: TypeAlias = str | Collection[str] | None
+SpecialTokens: TypeAlias = Mapping[str, int] | None  # The id of each special token.
 
 
 def split_at_special(text: str, special_tokens: Collection[str]) -> list[str]:
