@@ -1794,7 +1794,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         Returns:
             For several texts, what `encode_batch` returns. For one text:
 
-            - its ids, as a list;
+            - its ids, as a list, so `tokenizer(text)["input_ids"]` is Python's TypeError of a list: pass
+              `return_dict=True`;
             - with `padding`, `return_offsets_mapping` or `return_overflowing_tokens`, and for a list of words
               with `is_split_into_words`: an `EncodingResult`;
             - with `return_dict`, a dict of lists (of lists of rows with `return_overflowing_tokens`);
