@@ -13,7 +13,7 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor, write_post_processor
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import PostProcessor
-from support.hf_files import added_token, byte_level, bytes_vocab, template, tokenizer_json
+from hf_files import added_token, byte_level, bytes_vocab, template, tokenizer_json
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 
