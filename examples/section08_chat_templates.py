@@ -112,7 +112,12 @@ def jinja_templates() -> None:
     tokenizer = library_tokenizer()
     tools = [{"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}]
     text = tokenizer.apply_chat_template(
-        TALK[:1], source, tokenize=False, tools=tools, documents=[{"title": "Tokens", "text": ""}], ending="!"
+        TALK[:1],
+        source,
+        tokenize=False,
+        tools=tools,
+        documents=[{"title": "Tokens", "text": ""}],
+        template_variables={"ending": "!"},
     )
     show("A Jinja template with a tool, a document and a variable", text)
     own = BPETokenizer.from_model(dataclasses.replace(tokenizer.model, config={"chat_template": source}))

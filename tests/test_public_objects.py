@@ -134,7 +134,7 @@ def test_the_repr_of_every_public_object_tells_its_main_facts(
         (BUILT_IN["alpaca"], ["InstructionTemplate('alpaca')"]),
         (CountSettings("o200k", None, [f"<{i}>" for i in range(1000)]), ["normalization=None", "'<0>'"]),
         (report, ["'small'", "files=1", "tokens="]),
-        (made, ["documents=10", "tokens="]),
+        (made, ["documents=1", "tokens="]),
         (Encoding("small", pat_str="a", mergeable_ranks=ranks, special_tokens={}), ["small"]),
     ] + [(pattern, ["patterns=", "source="]) for pattern in NAMED_PATTERNS.values()]
     for each, facts in objects:

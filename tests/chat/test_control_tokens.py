@@ -347,4 +347,4 @@ def test_text_needs_no_control_token() -> None:
     assert "<|eot_id|>" in tokenizer.apply_chat_template(HELLO, tokenize=False)
     assert tokenizer.stop_token_ids() == []
     with pytest.raises(ArgumentTypeError, match="plain_markup"):
-        tokenizer.apply_chat_template(HELLO, plain_markup=1)
+        tokenizer.apply_chat_template(HELLO, plain_markup=1)  # type: ignore[call-overload]

@@ -478,7 +478,7 @@ def test_every_method_takes_a_budget(tokenizer: BPETokenizer) -> None:
     with pytest.raises(ChatTemplateError, match="template_budget"):
         list(session.send("Hi"))
     with pytest.raises(ArgumentTypeError, match="template_budget"):
-        tokenizer.apply_chat_template(HELLO, template_budget="10")
+        tokenizer.apply_chat_template(HELLO, template_budget="10")  # type: ignore[call-overload]
 
 
 class Silent:

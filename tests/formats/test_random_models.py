@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -18,7 +19,7 @@ TOKENS = ["a", "c", "ab", "ba", "é", "<s>", "<0x41>", "Ġ", "日", "x1"]
 
 def random_model(rng: random.Random) -> Model | None:
     """A model of characters or of some bytes, with merges, added tokens and holes in the ids."""
-    alphabet = rng.choice(["bytes", "characters"])
+    alphabet: Literal["bytes", "characters"] = rng.choice(("bytes", "characters"))
     letters = rng.sample(CHARACTERS, rng.randint(1, 5))
     if alphabet == "bytes":
         letters = [letter for letter in letters if letter.isascii()] or ["b"]
@@ -71,7 +72,7 @@ def test_a_saved_model_gives_the_same_ids(name: str, tmp_path: Path) -> None:
         for _ in range(12):
             text = "".join(rng.choices([*CHARACTERS, *TOKENS, " "], k=rng.randint(1, 6)))
             for allowed in ("none", "all"):
-                ids = ours.encode(text, allowed_special=allowed)  # type: ignore[arg-type]
-                assert again.encode(text, allowed_special=allowed) == ids, (text, model.core)  # type: ignore[arg-type]
+                ids = ours.encode(text, allowed_special=allowed)
+                assert again.encode(text, allowed_special=allowed) == ids, (text, model.core)
                 assert again.decode(ids) == ours.decode(ids)
     assert saved > 10 or name in ("gguf", "gpt2")  # they hold models of all bytes only
