@@ -99,7 +99,7 @@ def around_a_text() -> None:
     model = tokenizer.model
     assert isinstance(model, Model)
     assert model.post_processor is None
-    around = PostProcessor(prefix=(256, 256), suffix=(258,), pair=((256,), (257,), (258,)))
+    around = PostProcessor(prefix=(256, 256), suffix=(258,), pair=((256,), (257,), (258,)), trims=(True,))
     other = BPETokenizer.from_model(
         dataclasses.replace(model, post_processor=around, named_tokens={"pad": "<mask>"})
     )
@@ -108,6 +108,9 @@ def around_a_text() -> None:
     assert other.tokenize("a", add_special_tokens=True) == ["<s>", "<s>", "a", "<mask>"]
     assert other("a", True, text_pair="b") == [256, 97, 257, 98, 258]
     assert around.pair == around.pair_ids
+    # One step trims white space from offsets, and keeps a space of the normaliser: as in RoBERTa's file.
+    assert around.trims == (True,)
+    assert other.encode_with_offsets(" a", tile=False)[1] == other.encode_with_offsets(" a")[1]
     show(
         "Around a text: as the names say, and as a model says",
         tokenizer.encode("a", True),
