@@ -21,6 +21,7 @@ from bpe_tokenizer import (
     ArgumentTypeError,
     BPETokenizer,
     CorpusError,
+    CorpusFileNotFoundError,
     MissingDependencyError,
     OptionError,
     PieceCounts,
@@ -132,8 +133,8 @@ def test_directories_and_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(directory)
     assert counted("*.jsonl") == counted(TEXTS[:120])
     assert counted("deep/*") == counted(TEXTS[120:])
-    with pytest.warns(UserWarning, match="looks like a path"):
-        assert counted("nothing/*.jsonl") == counted(["nothing/*.jsonl"])
+    with pytest.raises(CorpusFileNotFoundError, match="nothing"):
+        counted("nothing/*.jsonl")
     assert counted("what is this? [really] *yes*").documents == 1
     weighted = counted(directory, weights=[1, 2, 3])
     assert weighted.pieces == counted([TEXTS[0]]).pieces * 0 + sum(
@@ -303,6 +304,7 @@ class Stopped(BaseException):
     pass
 
 
+@pytest.mark.filterwarnings("ignore:.*a usual separator of documents")
 def test_a_checkpoint_within_rows_goes_on_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [tmp_path / name for name in ("a.jsonl", "b.jsonl.gz", "c.txt.gz", "d.txt")]
     files[0].write_bytes(as_jsonl(TEXTS))
