@@ -115,8 +115,7 @@ def token_files(here: Path) -> None:
         "small",
         "--corpus",
         corpus,
-        "--documents",
-        "file",
+        "--no-eos",
         "--output",
         "ids",
     )
