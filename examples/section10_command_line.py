@@ -123,6 +123,7 @@ def token_files(here: Path) -> None:
     show("bpe-tokenizer tokenize-corpus", files)
     assert any(name.endswith(".bin") for name in files)
     options = ["--tokenizer", "small", "--corpus", corpus, "--output", "parts", "--unit-size", "1kB"]
+    options += ["--documents", "line", "--no-eos"]
     for part in ("1", "0"):  # as two machines would, at the same time
         run(here, "tokenize-corpus", *options, "--part", part, "--of", "2", "--shuffle", "1", "--events")
     merged = json.loads(run(here, "merge-manifests", "parts", "--verify", "--json"))
