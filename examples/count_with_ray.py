@@ -55,8 +55,8 @@ def main() -> None:
     rows = encode_with_ray(dataset, tokenizer).take(3)
     print("the same ids:", all([*row["input_ids"]] == local.encode(row["text"]) for row in rows))
 
-    made = tokenize_with_ray(files, directory / "ray", tokenizer, verbose=False)
-    tokenize_corpus(files, directory / "local", tokenizer, part=0, of=1, verbose=False)
+    made = tokenize_with_ray(files, directory / "ray", tokenizer, append_eos=False, verbose=False)
+    tokenize_corpus(files, directory / "local", tokenizer, append_eos=False, part=0, of=1, verbose=False)
     again = merge_manifests(directory / "local")
     equal = [
         one.read_bytes() == other.read_bytes() for one, other in zip(made.files, again.files, strict=True)
