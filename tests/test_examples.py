@@ -43,8 +43,8 @@ EXCUSED = {
     # Engines and templates have these, and the package calls them.
     "EngineModel": {"close", "context_length", "generate", "vocab_size"},
     "Template": {"render", "source"},
-    # `Reply` calls it at a stop string.
-    "Generation": {"astop"},
+    # `Reply` calls these at a stop string.
+    "Generation": {"astop", "stop"},
     # The package makes these, and reads them.
     "Rendered": {"written"},
     "WriteError": {"of"},

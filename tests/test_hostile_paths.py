@@ -120,8 +120,8 @@ SAVERS: dict[str, Callable[[str], object]] = {
     "save_base64_json": lambda path: small().save_base64_json(path),
     "save_readable": lambda path: small().save_readable(path),
     "counts": lambda path: PieceCounts("gpt2").add("a").save(path),
-    "corpus": lambda path: tokenize_corpus(__file__, path, small(), verbose=False),
-    "corpus input": lambda path: tokenize_corpus(path, "out", small(), verbose=False),
+    "corpus": lambda path: tokenize_corpus(__file__, path, small(), append_eos=False, verbose=False),
+    "corpus input": lambda path: tokenize_corpus(path, "out", small(), append_eos=False, verbose=False),
     "checkpoint": lambda path: small().train([Path(__file__)], 257, verbose=False, checkpoint=path),
 }
 
@@ -190,12 +190,12 @@ def test_manifests(tmp_path: Path) -> None:
     corpus, out = tmp_path / "c.txt", tmp_path / "out"
     corpus.write_text("low\nlower\nlowest\n")
     tokenizer = small()
-    tokenize_corpus(corpus, out, tokenizer, shard_tokens=4, verbose=False)
+    tokenize_corpus(corpus, out, tokenizer, append_eos=False, shard_tokens=4, verbose=False)
     path = out / "manifest.json"
     data = path.read_bytes()
 
     def run(_: Path) -> None:
-        tokenize_corpus(corpus, out, tokenizer, shard_tokens=4, verbose=False)
+        tokenize_corpus(corpus, out, tokenizer, append_eos=False, shard_tokens=4, verbose=False)
 
     broken = itertools.chain(break_json(json.loads(data), 120), hostile_json(data.strip()))
     errors = 0

@@ -25,7 +25,7 @@ from pathlib import Path
 from bpe_tokenizer import BPETokenizer, PieceCounts
 from functools import partial
 from bpe_tokenizer import corpus as corpora
-tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
+tokenize_corpus = partial(corpora.tokenize_corpus, documents="line", append_eos=False)
 faulthandler.dump_traceback_later(100, exit=True)
 tokenizer = BPETokenizer("gpt2", None).train("low lower lowest", 260, verbose=False)
 pipe = Path("pipe")
@@ -141,7 +141,16 @@ COMMANDS = {
     "count": ["count", "--corpus", "pipe", "--output", "counts"],
     "report": ["report", "--corpus", "pipe", "--tokenizer", "tokenizer"],
     "compare": ["compare", "tokenizer", "tokenizer", "--corpus", "pipe"],
-    "tokenize-corpus": ["tokenize-corpus", "--corpus", "pipe", "--tokenizer", "tokenizer", "--output", "out"],
+    "tokenize-corpus": [
+        "tokenize-corpus",
+        "--corpus",
+        "pipe",
+        "--tokenizer",
+        "tokenizer",
+        "--output",
+        "out",
+        "--no-eos",
+    ],
     "view": ["view", "--tokenizer", "tokenizer", "--file", "pipe"],
 }
 

@@ -17,7 +17,7 @@ import pytest
 
 import bpe_tokenizer
 from bpe_tokenizer import BPETokenizer, EncodingResult, HubError
-from small_tokenizers import tiny
+from small_tokenizers import tiny, with_post_processor
 
 DOCS = Path(__file__).parents[1] / "docs"
 TEXT = "low lower lowest, café 🙂"
@@ -174,6 +174,7 @@ def test_getting_a_tokenizer_of_tiktoken(row: Row, directory: Path, monkeypatch:
 @pytest.fixture
 def saved(directory: Path) -> BPETokenizer:
     tokenizer = BPETokenizer().train(CORPUS, 290, special_tokens=SPECIAL, verbose=False)
+    tokenizer = with_post_processor(tokenizer)
     tokenizer.save("my-tokenizer")
     return tokenizer
 

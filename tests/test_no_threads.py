@@ -18,7 +18,7 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.console import can_start_thread
 from functools import partial
 from bpe_tokenizer import corpus as corpora
-tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
+tokenize_corpus = partial(corpora.tokenize_corpus, documents="line", append_eos=False)
 
 text = "the quick brown fox jumps over the lazy dog " * 4000
 directory = Path(tempfile.mkdtemp())

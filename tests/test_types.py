@@ -40,7 +40,6 @@ RETURNED = [Disagreements, MessageSpan, Report, TrainingExamples, Visualization]
 
 # Every `Any` of a public signature: a regular expression of its places, and the reason.
 ANY = {
-    r"tokenizer\.BPETokenizer\.\w+\(options\)": "variables of a template, which the template defines",
     r"tokenizer\.BPETokenizer\.trim_messages ->": "fields of a message, which the template defines",
     r"tokenizer\.BPETokenizer\.training_examples\(conversations\)": "fields of a conversation of a dataset",
     r"tokenizer\.BPETokenizer\.apply_chat_template ->": "tensors of PyTorch, or message spans beside ids",

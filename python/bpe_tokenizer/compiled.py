@@ -8,7 +8,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, cast
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_flag
@@ -21,8 +21,10 @@ from bpe_tokenizer.errors import (
     shorten,
 )
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
-from bpe_tokenizer.offsets import OffsetTrimmer
 from bpe_tokenizer.special_tokens import Role, find_roles
+
+if TYPE_CHECKING:
+    from bpe_tokenizer.offsets import OffsetTrimmer
 
 __all__ = ["CompiledModel", "PairIds", "UntrainedModel"]
 
@@ -231,6 +233,8 @@ class CompiledModel:
         """Trims offsets as the model's post-processor says; None if it does not."""
         if not self._post_processor.trims:
             return None
+        from bpe_tokenizer.offsets import OffsetTrimmer
+
         stripping = [token.id for token in self.added.values() if token.lstrip or token.rstrip]
         return OffsetTrimmer(self.token_strings, stripping, self._post_processor.trims)
 

@@ -69,7 +69,12 @@ def test_events(run: TextRun) -> None:
     [
         ("tokenize-corpus", [*OPTIONS, "--part", "4", "--of", "4"], 1, "--part is 4; it must be from 0 to 3"),
         ("tokenize-corpus", [*OPTIONS, "--part", "0"], 1, "belong together"),
-        ("tokenize-corpus", [*OPTIONS[:-1], "x", "--part", "0", "--of", "1"], 1, "--unit-size is 'x'"),
+        (
+            "tokenize-corpus",
+            [*OPTIONS, "--unit-size", "x", "--part", "0", "--of", "1"],
+            1,
+            "--unit-size is 'x'",
+        ),
         ("tokenize-corpus", [*OPTIONS, "--events", "--json"], 2, "either --events or --json"),
         ("tokenize-corpus", [*OPTIONS, "--shuffle", "-1"], 1, "--shuffle is -1"),
         ("merge-manifests", ["saved"], 1, "saved holds no plan.json"),

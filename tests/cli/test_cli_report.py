@@ -22,6 +22,10 @@ class _Terminal(io.StringIO):
         return True
 
 
+# The texts hold the special token of a tokenizer, as text.
+pytestmark = pytest.mark.filterwarnings("ignore:.*a usual separator of documents")
+
+
 @pytest.fixture
 def run(run_text: TextRun) -> TextRun:
     return run_text

@@ -19,7 +19,7 @@ import sys
 from bpe_tokenizer import BPETokenizer
 from functools import partial
 from bpe_tokenizer import corpus as corpora
-tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
+tokenize_corpus = partial(corpora.tokenize_corpus, documents="line", append_eos=False)
 place, times, kind, seed = sys.argv[1:]
 parts = {"part": 0, "of": 1, "unit_bytes": "8MB"} if kind == "parts" else {}
 options = {"shuffle": int(seed) if seed else None, "threads": 2, **parts}

@@ -97,6 +97,7 @@ def test_types_of_a_column(kind: str) -> None:
     ).to_pylist() == [[], [*b"low"]]
 
 
+@pytest.mark.filterwarnings("ignore:.*a usual separator of documents")
 @pytest.mark.sampled(0.25)
 @model_settings
 @pytest.mark.parametrize("range_bytes", [9973, 65536, 1 << 20])

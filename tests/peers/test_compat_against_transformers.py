@@ -25,6 +25,7 @@ from hf_files import byte_level, template, write
 from hostile import hostile_texts, special_token_texts
 from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS
 from peers.hf_parts import parts, random_file
+from small_tokenizers import with_post_processor
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
@@ -548,6 +549,7 @@ def test_a_class_that_builds_its_tokenizer(tmp_path: Path) -> None:
 def test_objects_of_other_libraries() -> None:
     ours = BPETokenizer("gpt2", normalization=None)
     ours.train(TEXTS * 9, 400, special_tokens={"<s>": 400, "</s>": 401}, verbose=False)
+    ours = with_post_processor(ours)
     theirs, backend, face = ours.to_transformers(), ours.to_tokenizers(), compat.from_tokenizer(ours)
     assert type(theirs) is transformers.PreTrainedTokenizerFast
     assert type(backend) is tokenizers.Tokenizer

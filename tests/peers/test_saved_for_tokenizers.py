@@ -14,6 +14,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from hostile import hostile_texts, special_token_texts
+from small_tokenizers import with_post_processor
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -67,9 +68,10 @@ TRAINED: dict[str, dict[str, Any]] = {
 
 def trained(options: dict[str, Any], texts: Sequence[str]) -> BPETokenizer:
     init = {name: options[name] for name in ("split_pattern", "normalization") if name in options}
-    return BPETokenizer(**init).train(
+    made = BPETokenizer(**init).train(
         texts, vocab_size=460, special_tokens=options.get("special_tokens"), verbose=False
     )
+    return with_post_processor(made)
 
 
 @pytest.mark.sampled(0.17)

@@ -17,6 +17,7 @@ from bpe_tokenizer import AddedToken, BPETokenizer, Model, PostProcessor
 from bpe_tokenizer.formats import gpt2
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hostile import hostile_texts, special_token_texts
+from small_tokenizers import with_post_processor
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
@@ -124,6 +125,7 @@ def test_transformers_opens_what_we_save(
 ) -> None:
     tokenizer = BPETokenizer(pattern, "NFC" if pattern == "qwen2" else None)
     tokenizer.train([*stdlib_texts, mixed_text], 400, special_tokens=special, verbose=False)
+    tokenizer = with_post_processor(tokenizer)
     tokenizer.save_gpt2(tmp_path)
     theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
     assert type(theirs).__name__ == ("Qwen2Tokenizer" if pattern == "qwen2" else "GPT2Tokenizer")

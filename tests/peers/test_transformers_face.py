@@ -24,6 +24,7 @@ from bpe_tokenizer.formats import huggingface
 from hf_files import added_token, byte_level, tokenizer_json, write
 from hostile import hostile_texts, special_token_texts
 from pages import ROOT, blocks, run_python
+from small_tokenizers import with_post_processor
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
@@ -75,12 +76,13 @@ def saved(request: pytest.FixtureRequest, stdlib_texts: list[str], tmp_path_fact
             corpus, 600, special_tokens={token: 600 + n for n, token in enumerate(LLAMA)}, verbose=False
         )
         config = MappingProxyType({"chat_template": CHAT_TEMPLATE, "model_max_length": 30})
-        huggingface.save(Model(ours.model.core, config=config), directory)
+        around = with_post_processor(ours).model.post_processor
+        huggingface.save(Model(ours.model.core, config=config, post_processor=around), directory)
         return directory
     ours = BPETokenizer("gpt2", normalization=None).train(
         corpus, 500, special_tokens={"<|endoftext|>": 500}, verbose=False
     )
-    ours.save(directory)
+    with_post_processor(ours).save(directory)
     if request.param == "prefix":
         vocab = {token: token_id for token, token_id in ours.get_vocab().items() if token_id < 500}
         merges = [[_core.to_printable(half) for half in merge] for merge in ours.merges]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from bpe_tokenizer import (
-    BPETokenizer,
-)
+from bpe_tokenizer import BPETokenizer, PostProcessor
 
 BYTES = {byte: bytes([byte]) for byte in range(256)}
 # Parts of text that break tokenizers: surrogates, combining marks, spaces, line ends, contractions, specials.
@@ -27,6 +26,13 @@ hard_texts = st.lists(awkward | st.text(max_size=4) | st.characters(exclude_cate
 relaxed = settings(
     deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+
+
+def with_post_processor(tokenizer: BPETokenizer) -> BPETokenizer:
+    """The tokenizer, as if its file recorded a post-processor for BOS and EOS: then `save` writes it."""
+    bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
+    around = PostProcessor(() if bos is None else (bos,), () if eos is None else (eos,))
+    return BPETokenizer.from_model(replace(tokenizer.model, post_processor=around))
 
 
 def without_surrogates(text: str) -> str:

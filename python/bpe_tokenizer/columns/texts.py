@@ -66,14 +66,18 @@ class Texts:
         indices.validate(full=True)
         valid = indices.is_valid().to_numpy(zero_copy_only=False)
         index = indices.drop_null().to_numpy(zero_copy_only=False)
-        count = len(array.dictionary)
+        try:
+            dictionary = array.dictionary
+        except SystemError as error:  # pyarrow's for a dictionary that breaks Arrow's rules
+            raise pyarrow.ArrowInvalid("the dictionary of a column cannot be read") from error
+        count = len(dictionary)
         if len(index) and not 0 <= int(index.min()) <= int(index.max()) < count:
             wrong = int(np.flatnonzero((index < 0) | (index >= count))[0])
             row = int(np.flatnonzero(valid)[wrong])
             raise pyarrow.ArrowInvalid(
                 f"row {row}: the index {index[wrong]} is not among the {count} texts of the dictionary"
             )
-        texts = cls.of(array.dictionary)
+        texts = cls.of(dictionary)
         index = index.astype(np.int64, copy=False)
         if texts.valid is not None:
             has_text = texts.valid[index]

@@ -37,7 +37,7 @@ def objection(pattern: str, oniguruma: bool) -> str | None:
     >>> objection(r"'(?i:[sdmt]|ll|ve|re)|\s+(?!\S)", oniguruma=False)
     >>> objection(r"\p{L}*", oniguruma=True)
     'can match the empty text, where Hugging Face tokenizers cut and we do not'
-    >>> objection(r"\bword", oniguruma=True)
-    'holds \\b, which may mean something else to the other regex engine'
+    >>> objection(r"\Gword", oniguruma=True)
+    'holds \\G, which may mean something else to the other regex engine'
     """
     return _core.SplitPattern.objection(pattern, "from_oniguruma" if oniguruma else "to_oniguruma")

@@ -9,6 +9,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
 from bpe_tokenizer.formats.huggingface.added_tokens import spells_other_bytes
 from bpe_tokenizer.model import AddedToken
 
@@ -98,7 +99,8 @@ def _add_token(vocab: dict[str, int], token: AddedToken) -> None:
 def _check_is_unused(core: _core.Model, token: AddedToken) -> None:
     """Refuse an added token that encoding finds in the vocabulary without matching it as an added token."""
     in_bytes = core.alphabet == "bytes"
-    symbol = len(token.content) == 1 and (not in_bytes or _core.from_printable(token.content) is not None)
+    spelled = _core.from_printable(token.content) if in_bytes else token.content.encode()
+    symbol = len(token.content) == 1 and spelled is not None and not NOT_IN_UTF8.issuperset(spelled)
     byte = core.byte_fallback and not in_bytes and _BYTE_TOKEN.fullmatch(token.content) is not None
     # One that is not special and may touch any character is always matched.
     piece = core.ignore_merges and token.single_word and not token.special
