@@ -367,11 +367,19 @@ def test_a_conversation_at_a_terminal(server: LocalServer, directory: Path, toke
     terminal.wait_for("12 tokens after")
     terminal.wait_for("> ")
     assert "half" not in tokenizer.decode(server.requests[-1]["prompt"])
-    # Ctrl-C at the prompt says how to end.
+    # Ctrl-C at the prompt ends the chat.
     os.kill(terminal.process.pid, signal.SIGINT)
-    terminal.wait_for("Ctrl-D or /quit ends")
-    terminal.type("/quit\n")
     assert terminal.close() == 0
+
+
+@pytest.mark.parametrize("line", ["quit", " Exit ", "q", "/quit"])
+def test_a_line_that_ends_the_chat(
+    line: str, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, _ = loop_of(tokenizer)
+    lines = iter([line])
+    monkeypatch.setattr("builtins.input", lambda *_: next(lines))
+    loop.run()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")

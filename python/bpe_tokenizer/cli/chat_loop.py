@@ -21,6 +21,8 @@ __all__ = ["ChatLoop"]
 
 # The parameters of `bpe-tokenizer chat` that errors of a turn name.
 _OPTIONS = ("template", "plain_markup", "template_budget")
+# Each alone on a line ends a chat at a terminal; in a pipe it is a message.
+_END_WORDS = ("quit", "exit", "q")
 _HELP = """\
 /system TEXT  set the system prompt; without TEXT show it, with - remove it
 /undo         remove the last turn
@@ -29,7 +31,7 @@ _HELP = """\
 /tokens       show the segments of the conversation and their ids
 /save FILE    write the conversation to a file, as JSON
 /load FILE    continue a saved conversation
-/quit         end (or Ctrl-D)
+/quit         end (or quit, exit, q, Ctrl-C or Ctrl-D at the prompt)
 //TEXT        send a message that starts with a slash
 A line that ends with \\ continues on the next line. Ctrl-C stops a reply."""
 
@@ -62,19 +64,18 @@ class ChatLoop:
         """Read lines until the user ends the chat. Expected errors do not end it."""
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401  (adds history and line editing to `input`)
-        _tell("/help lists the commands, Ctrl-D ends")
+        _tell("/help lists the commands; quit or Ctrl-C ends")
         while True:
             try:
                 line = _read_message()
-            except EOFError:
+            except (EOFError, KeyboardInterrupt):
                 _tell()
                 return
-            except KeyboardInterrupt:
-                _tell("\nCtrl-D or /quit ends")
-                continue
             except UnicodeDecodeError as error:
                 _tell(f"error: the input is not UTF-8: {error}")
                 continue
+            if line.strip().lower() in _END_WORDS:
+                return
             count = len(self._session.messages)
             try:
                 if not self.handle(line):
