@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import itertools
+import pickle
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -199,7 +201,7 @@ def test_parquet(strategy: PackStrategy, tmp_path: Path, monkeypatch: pytest.Mon
     assert parquet.ParquetFile(path).num_row_groups == -(-len(expected) // 2)
 
 
-def test_load(tmp_path: Path) -> None:
+def test_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     form = packed_format("npy", 4)
     paths = [tmp_path / f"tokens-00000{suffix}" for suffix in form.suffixes]
     files = [path.open("wb") for path in paths]
@@ -211,6 +213,26 @@ def test_load(tmp_path: Path) -> None:
     found = PackedSequences.load(paths[0])
     assert found.ids.tolist()[0] == [70_000, 70_001, 70_002, 70_003]
     assert found.cu_seqlens(1, 3).tolist() == [0, 4, 5, 8]
+    sent = pickle.dumps(found)
+    assert bytes(found.ids[:1]) not in sent
+    monkeypatch.chdir(tmp_path)
+    relative = pickle.dumps(PackedSequences.load(paths[0].name))
+    monkeypatch.chdir("/")
+    for arrived in (pickle.loads(sent), pickle.loads(relative), copy.copy(found)):
+        assert isinstance(arrived, PackedSequences)
+        assert isinstance(arrived.ids, np.memmap)
+        assert [each.tolist() for each in arrived] == [each.tolist() for each in found]
+    # Arrays of any other origin are sent themselves: views, changed copies, arrays in memory.
+    changed = np.load(paths[0], mmap_mode="c")
+    changed[0, 0] = 1
+    for other in (
+        PackedSequences(found.ids[::-1], found.borders[:], found.lengths[::-1]),
+        found._replace(ids=changed),
+        PackedSequences(np.array(found.ids), np.array(found.borders), np.array(found.lengths)),
+    ):
+        assert [each.tolist() for each in pickle.loads(pickle.dumps(other))] == [
+            each.tolist() for each in other
+        ]
     np.save(paths[2], np.zeros(7, dtype=np.int32))
     with pytest.raises(CorpusError, match="not files of one packed shard"):
         PackedSequences.load(str(paths[0]))

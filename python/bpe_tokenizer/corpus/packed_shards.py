@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -263,6 +264,8 @@ class PackedParquetShard:
 class PackedSequences(NamedTuple):
     """The packed sequences of a shard in `.npy`, as memory maps.
 
+    A pickle of what `load` returns has the path, not the ids: the files must be there where it is read.
+
     Args:
         ids: The ids, a sequence a row.
         borders: The borders of all pieces and sequences, as positions in the flattened array.
@@ -308,6 +311,16 @@ class PackedSequences(NamedTuple):
             raise CorpusError(f"{path} and its {_BORDERS} and {_LENGTHS} are not files of one packed shard")
         return cls(ids, borders, lengths)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how a pickle is read: from the files that are mapped, or from arrays of any other origin."""
+        path = _mapped_file(self.ids)
+        if path is not None and all(
+            _mapped_file(array) == path.with_suffix(suffix)
+            for array, suffix in ((self.borders, _BORDERS), (self.lengths, _LENGTHS))
+        ):
+            return type(self).load, (path,)
+        return type(self), tuple(self)
+
     def cu_seqlens(self, start: int, stop: int) -> npt.NDArray[np.int32]:
         """Return the borders of the pieces of successive sequences, flattened.
 
@@ -341,3 +354,10 @@ class PackedSequences(NamedTuple):
         pieces = np.cumsum(pieces, axis=1, dtype=np.int32)
         pieces[np.arange(size) >= self.lengths[start:stop, None]] = -1
         return pieces
+
+
+def _mapped_file(array: npt.NDArray[Any]) -> Path | None:
+    """Return the file that an array maps, read only and whole; None for another array or a view."""
+    if isinstance(array, np.memmap) and array.mode == "r" and isinstance(array.base, mmap.mmap):
+        return Path(array.filename) if array.filename else None
+    return None
