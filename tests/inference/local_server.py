@@ -170,6 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(local.pause)
             if local.fault == "garbage":
                 self._send_bytes(200, b"[1, 2", "application/json")
+            elif local.fault == "endless":
+                self._send_bytes(200, b" " * (1 << 18), "application/json")
             else:
                 self._send(200, local.completion(body))
         elif local.fault == "page":
@@ -196,6 +198,8 @@ class _Handler(BaseHTTPRequestHandler):
                     return
                 if at == 3 and local.fault == "garbage":
                     self._chunk(b"data: {oops\n\n")
+                while at == 3 and local.fault == "endless":
+                    self._chunk(b"data: no end\r\n" * 1000)
                 if at == 3 and local.fault == "error event":
                     self._chunk(b'data: {"error": {"message": "out of memory", "code": 500}}\n\n')
                 # In two pieces, so that an event comes in several reads.

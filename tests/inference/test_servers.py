@@ -265,6 +265,17 @@ def test_what_came_before_a_failure_is_there(
     assert (generation.finish_reason, generation.ids) == ("error", continuation(PROMPT, 3))
 
 
+@pytest.mark.parametrize(("kind", "what"), [("vllm", "event"), ("sglang", "event"), ("llamacpp", "answer")])
+def test_an_answer_without_end_does_not_fill_the_memory(
+    server: LocalServer, kind: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bpe_tokenizer.inference.servers.http_client._MAX_ANSWER", 1 << 17)
+    server.kind, server.fault = kind, "endless"
+    generation = load(server, timeout=5).generate(PROMPT, GenerationOptions(20))
+    with pytest.raises(GenerationError, match=f"^{server.address}: sent an {what} of more than 131,072 b"):
+        list(generation)
+
+
 @pytest.mark.parametrize(
     ("fault", "message"), [("no models", "lists no models"), ("portal", "did not send a JSON object")]
 )

@@ -19,7 +19,8 @@ __all__ = ["HttpClient", "Json"]
 
 Json = dict[str, Any]
 
-# Longer than any answer of an inference server. It bounds the memory that a faulty server can make us use.
+# Bytes of an answer or of one event: more than any inference server sends. It bounds the memory that a faulty
+# server can make us use.
 _MAX_ANSWER = 1 << 26
 _MAX_MESSAGE = 200
 
@@ -73,7 +74,7 @@ class HttpClient:
             GenerationError: The server does not answer with a JSON object.
         """
         with self._open("GET", path, None, Cancellation()) as answer:
-            return self._object(answer.read(_MAX_ANSWER))
+            return self._object(self._body(answer))
 
     def post(self, path: str, body: Json, cancellation: Cancellation) -> Json:
         """Send a JSON object, and return the JSON object of the answer.
@@ -82,7 +83,7 @@ class HttpClient:
             GenerationError: The server does not answer with a JSON object.
         """
         with self._open("POST", path, body, cancellation) as answer:
-            return self._object(answer.read(_MAX_ANSWER))
+            return self._object(self._body(answer))
 
     def events(self, path: str, body: Json, cancellation: Cancellation) -> Iterator[Json]:
         """Send a JSON object, and yield the JSON objects of the answer's events, up to `[DONE]` or the end.
@@ -96,7 +97,7 @@ class HttpClient:
                 raise self.error(
                     f"answers with {kind} instead of events: {_shorten(answer.read(_MAX_MESSAGE))}"
                 )
-            for data in read_events(_lines(answer)):
+            for data in read_events(self._lines(answer)):
                 if data == "[DONE]":
                     return
                 event = self._object(data)
@@ -149,6 +150,23 @@ class HttpClient:
         hint = " (pass its key as api_key)" if answer.status in (401, 403) else ""
         return self.error(f"HTTP {answer.status} {answer.reason}{hint}: {message}")
 
+    def _body(self, answer: http.client.HTTPResponse) -> bytes:
+        data = answer.read(_MAX_ANSWER + 1)
+        self._check_size("answer", len(data))
+        return data
+
+    def _lines(self, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+        size = 0
+        while line := answer.readline(_MAX_ANSWER + 1):
+            # A blank line ends an event.
+            size = size + len(line) if line.strip(b"\r\n") else 0
+            self._check_size("event", size)
+            yield line
+
+    def _check_size(self, what: str, size: int) -> None:
+        if size > _MAX_ANSWER:
+            raise self.error(f"sent an {what} of more than {_MAX_ANSWER:,} bytes; is it an inference server?")
+
     def _object(self, data: str | bytes) -> Json:
         try:
             found = json.loads(data)
@@ -157,11 +175,6 @@ class HttpClient:
         if not isinstance(found, dict):
             raise self.error(f"did not send a JSON object: {_shorten(data)}")
         return found
-
-
-def _lines(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    while line := answer.readline(_MAX_ANSWER):
-        yield line
 
 
 def _shut_down(opened: socket.socket) -> None:
