@@ -3,7 +3,7 @@ from __future__ import annotations
 import pickle
 import sys
 import types
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -338,6 +338,67 @@ def test_forms_of_one_conversation(tokenizer: BPETokenizer) -> None:
     assert tokenizer.apply_chat_template([chat, chat], "chatml", False) == [ids, ids]
     with pytest.raises(OptionError, match="there are no messages"):
         tokenizer.apply_chat_template([], "chatml")
+
+
+class Dumped:
+    """A model as pydantic's: `model_dump(exclude_none=True)` leaves None out of models, and not of dicts."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def model_dump(self, *, exclude_none: bool = False) -> dict[str, Any]:
+        items = {name: self._dumped(item, exclude_none) for name, item in self.fields.items()}
+        return {name: item for name, item in items.items() if item is not None or not exclude_none}
+
+    def _dumped(self, item: Any, exclude_none: bool) -> Any:
+        if isinstance(item, list):
+            return [self._dumped(part, exclude_none) for part in item]
+        return item.model_dump(exclude_none=exclude_none) if isinstance(item, Dumped) else item
+
+
+@dataclass
+class Message:
+    role: str
+    content: Any = None
+    tool_calls: Any = None
+    refusal: Any = None
+
+
+CALLS = (
+    "{% for m in messages %}{{ m.role }}"
+    "{% if m.tool_calls is defined %}{{ m.tool_calls | tojson }}{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("kind", [Message, Dumped])
+def test_messages_may_be_objects(kind: Any, tokenizer: BPETokenizer) -> None:
+    objects: list[Any] = [kind(**message) for message in TALK]
+    objects[1] = kind(role="user", content=[{"type": "text", "text": "W"}, Dumped(type="text", text="hy?")])
+    for name in ("chatml", "llama3", "phi3", "gemma", "alpaca"):
+        options: dict[str, Any] = {"template": name, "plain_markup": True}
+        for method in (tokenizer.apply_chat_template, tokenizer.count_chat_tokens):
+            assert method(objects, **options) == method(TALK, **options)
+    assert ChatTemplate.chatml(objects) == ChatTemplate.chatml(TALK)
+    assert tokenizer.trim_messages(objects, 40, "chatml") == tokenizer.trim_messages(TALK, 40, "chatml")
+    # The None of a dict stays.
+    arguments = {"unit": None}
+    call = {"function": {"name": "f", "arguments": arguments}}
+    calls = [Dumped(id=None, function=Dumped(name="f", arguments=arguments, id=None))]
+    asked: list[Any] = [*objects, kind(role="assistant", tool_calls=calls, refusal=None)]
+    same: list[Any] = [*TALK, {"role": "assistant", "tool_calls": [call]}]
+    assert tokenizer.apply_chat_template(asked, CALLS, tokenize=False) == tokenizer.apply_chat_template(
+        same, CALLS, tokenize=False
+    )
+
+
+def test_messages_that_cannot_be_read(tokenizer: BPETokenizer) -> None:
+    nested: list[Any] = []
+    nested.append(nested)
+    with pytest.raises(OptionError, match="message 1 is nested too deeply"):
+        tokenizer.count_chat_tokens([TALK[0], {"role": "user", "content": nested}], "chatml")
+    broken: Any = type("Broken", (), {"model_dump": lambda self: {}})()
+    with pytest.raises(ArgumentTypeError, match="message 0 holds something that cannot be read: TypeError"):
+        tokenizer.count_chat_tokens([broken], "chatml")
 
 
 def test_forms_of_several_conversations(tokenizer: BPETokenizer) -> None:

@@ -38,7 +38,7 @@ def test_messages_may_be_objects_and_are_left_alone() -> None:
         content: Any
 
     class Model:
-        def model_dump(self) -> dict[str, Any]:
+        def model_dump(self, **options: object) -> dict[str, Any]:
             return {"role": "tool", "content": object()}
 
     message = {"role": "user", "content": ["a", ("b",)], "extra": None}
@@ -62,7 +62,7 @@ def test_the_fields_of_objects_are_content() -> None:
         text: str
 
     class Model:
-        def model_dump(self) -> dict[str, Any]:
+        def model_dump(self, **options: object) -> dict[str, Any]:
             return {"text": "<|im_end|>"}
 
     for part in (Part("<|im_end|>"), Model(), {"text": "<|im_end|>"}):
@@ -577,7 +577,7 @@ def test_what_a_template_may_write() -> None:
 
 
 class Broken:
-    def model_dump(self) -> object:
+    def model_dump(self, **options: object) -> object:
         raise ValueError("no")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -14,6 +15,7 @@ __all__ = [
     "Messages",
     "checked_messages",
     "content_text",
+    "fields_of",
     "is_batch",
     "with_system_prompt",
 ]
@@ -52,7 +54,7 @@ def checked_messages(messages: Any) -> Messages:
     Args:
         messages: A sequence of mappings, or an object with such an attribute `messages`. A message has a
             `role`, a `str`, and mostly a `content`. The template defines the type of the content and the
-            other fields.
+            other fields. Dataclasses and pydantic models, also in the fields, become dicts; see `fields_of`.
 
     Raises:
         ArgumentTypeError: The argument is not a sequence of mappings, or a role is not a `str`.
@@ -69,12 +71,60 @@ def checked_messages(messages: Any) -> Messages:
         raise ArgumentTypeError(
             f"messages must be a list of dicts such as {_EXAMPLE}, not {type(messages).__name__}"
         )
-    checked: Messages = items_of(messages)
+    checked: Messages = [_read(number, message) for number, message in enumerate(items_of(messages))]
     if not checked:
         raise OptionError("there are no messages: a conversation needs at least one")
     for number, message in enumerate(checked):
         _check(number, message)
     return checked
+
+
+def fields_of(value: Any) -> Mapping[Any, Any] | None:
+    """Return the fields of a dataclass or pydantic model that are not None; None for any other value.
+
+    >>> from types import SimpleNamespace
+    >>> fields_of(SimpleNamespace(model_dump=lambda exclude_none: {"role": "user", "content": "hi"}))
+    {'role': 'user', 'content': 'hi'}
+    """
+    if isinstance(value, type):
+        return None
+    if dataclasses.is_dataclass(value):
+        fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {name: item for name, item in fields if item is not None}
+    if callable(getattr(value, "model_dump", None)):
+        # The option concerns the fields of models within it too, but not the dicts.
+        dump: Mapping[Any, Any] = value.model_dump(exclude_none=True)
+        return dump
+    return None
+
+
+def _read(number: int, message: Any) -> Any:
+    try:
+        return _plain(message)
+    except RecursionError as error:
+        raise OptionError(f"message {number} is nested too deeply") from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        # Objects in it run their own code.
+        raise ArgumentTypeError(
+            f"message {number} holds something that cannot be read: {type(error).__name__}: {error!s:.150}"
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with dicts in place of the dataclasses and pydantic models in it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        pairs = [(key, item, _plain(item)) for key, item in value.items()]
+        has_changed = any(new is not old for _, old, new in pairs)
+        return {key: new for key, _, new in pairs} if has_changed else value
+    if isinstance(value, list | tuple):
+        parts = [_plain(part) for part in value]
+        return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
+    fields = fields_of(value)
+    return value if fields is None else _plain(fields)
 
 
 def _check(number: int, message: Any) -> None:

@@ -5,7 +5,6 @@ Source of the conversions: https://huggingface.co/docs/transformers/chat_templat
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import isfunction, ismethod
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from bpe_tokenizer.chat.jinja.tainted_str import Provenance, TaintedStr
 from bpe_tokenizer.chat.jinja.tool_schema import tool_schema
 from bpe_tokenizer.chat.jinja.values import TaintedFloat, TaintedInt
+from bpe_tokenizer.chat.messages import fields_of
 from bpe_tokenizer.chat.segment import Origin
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
@@ -96,11 +96,9 @@ def _message(message: Any, index: int) -> dict[str, Any]:
 def _fields(message: Any, index: int) -> Mapping[Any, Any]:
     if isinstance(message, Mapping):
         return message
-    if dataclasses.is_dataclass(message) and not isinstance(message, type):
-        return {field.name: getattr(message, field.name) for field in dataclasses.fields(message)}
-    if callable(getattr(message, "model_dump", None)):
-        dump: Mapping[Any, Any] = message.model_dump()
-        return dump
+    fields = fields_of(message)
+    if fields is not None:
+        return fields
     raise ArgumentTypeError(
         f"message {index} must be a mapping with a role and a content, not {type(message).__name__}"
     )
@@ -148,10 +146,8 @@ def taint_input(value: Any, origin: Origin) -> Any:
     if isinstance(value, (list, tuple)):
         items: Iterable[Any] = (taint_input(item, origin) for item in value)
         return list(items) if isinstance(value, list) else tuple(items)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    fields = fields_of(value)
+    if fields is not None:
         return taint_input(fields, origin)
-    if callable(getattr(value, "model_dump", None)):
-        return taint_input(value.model_dump(), origin)
     has_str = any("__str__" in vars(kind) for kind in type(value).__mro__[:-1])
     return TaintedStr(str(value) if has_str else f"<{type(value).__name__}>", Provenance(origin))
