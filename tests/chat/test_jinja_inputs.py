@@ -432,6 +432,8 @@ def test_generation_blocks_are_found_in_macros_and_variables() -> None:
         ("<a>{{ m.content | trim }}</a>", " Hi \n", "<a>Hi"),
         ("<a>{{ m.content[0].text }}</a>", [{"type": "text", "text": "Hi"}], "<a>Hi"),
         ("<a>{{ m.content }}</a>", "", "<a>"),
+        ("<a>\n{{ m.content | trim }}</a>", "", "<a>\n"),
+        ("<a>\n{{ m.content | trim }}</a>", " \n", "<a>\n"),
         ("{{ m.content }}</a>", "", ""),
         ("{{ m.content }}|{{ m.content }}</a>", "Hi", "HiCONTINUE_FINAL_MESSAGE_TAG |Hi"),
     ],

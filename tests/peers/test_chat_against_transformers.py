@@ -110,6 +110,9 @@ def assert_same(source: str, conversation: Conversation, **options: Any) -> bool
             our_rendering(source, conversation, **options)
         return False
     rendered = our_rendering(source, conversation, **options)
+    if options["continue_final_message"] is True and not str(conversation.messages[-1]["content"]).strip():
+        # A template that trims the content loses its own space there, with which its generation prompt ends.
+        text += rendered.text[len(rendered.text.rstrip()) :] if text == text.rstrip() else ""
     assert rendered.text == text
     assert "".join(segment.text for segment in rendered.segments) == text
     if rendered.generated is not None and not options["continue_final_message"]:
@@ -308,6 +311,28 @@ def test_functions_are_refused_alike(tool: Any) -> None:
         "variables": {},
     }
     assert not assert_same("{{ tools | tojson }}", conversation, **options)
+
+
+@pytest.mark.fixtures
+@pytest.mark.parametrize(
+    "name", ["google-gemma-2-2b-it", "meta-llama-Llama-3.1-8B-Instruct", "Qwen-Qwen2.5-7B-Instruct"]
+)
+def test_an_empty_answer_ends_where_the_generation_prompt_ends(name: str, shared: Path) -> None:
+    source = given_source(shared, name)
+    asked = [{"role": "user", "content": "Why?"}]
+    options: dict[str, Any] = {
+        "add_generation_prompt": False,
+        "continue_final_message": True,
+        "variables": {},
+    }
+    answered = Conversation([*asked, {"role": "assistant", "content": ""}])
+    assert assert_same(source, answered, **options)
+    prompt = options | {"add_generation_prompt": True, "continue_final_message": False}
+    assert (
+        our_rendering(source, answered, **options).text
+        == our_rendering(source, Conversation(asked), **prompt).text
+        == their_rendering(source, Conversation(asked), **prompt)[0]
+    )
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "thinking", "reasoning", "content"])

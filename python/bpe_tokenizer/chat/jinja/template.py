@@ -194,8 +194,9 @@ class JinjaTemplate:
             )
         if text.startswith(_END_MARK, end):
             return text[:end]
-        # The template stripped the space of the mark, so it strips that of the message too.
-        return text[:end].rstrip()
+        # The template stripped the space of the mark, so it strips that of the message too. Without text in
+        # the message, the space before the mark is the template's own, which ends the generation prompt.
+        return text[:end].rstrip() if final.strip() else text[:end]
 
 
 class _TracedTemplate(JinjaTemplate):
