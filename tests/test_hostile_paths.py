@@ -120,7 +120,7 @@ SAVERS: dict[str, Callable[[str], object]] = {
     "save_base64_json": lambda path: small().save_base64_json(path),
     "save_readable": lambda path: small().save_readable(path),
     "counts": lambda path: PieceCounts("gpt2").add("a").save(path),
-    "corpus": lambda path: tokenize_corpus(__file__, path, small(), append_eos=False, verbose=False),
+    "corpus": lambda path: tokenize_corpus(os.__file__, path, small(), append_eos=False, verbose=False),
     "corpus input": lambda path: tokenize_corpus(path, "out", small(), append_eos=False, verbose=False),
     "checkpoint": lambda path: small().train([Path(__file__)], 257, verbose=False, checkpoint=path),
 }

@@ -68,9 +68,9 @@ class Texts:
         index = indices.drop_null().to_numpy(zero_copy_only=False)
         try:
             dictionary = array.dictionary
-        except SystemError as error:  # pyarrow's for a dictionary that breaks Arrow's rules
+            count = len(dictionary)
+        except SystemError as error:  # of a length below 0
             raise pyarrow.ArrowInvalid("the dictionary of a column cannot be read") from error
-        count = len(dictionary)
         if len(index) and not 0 <= int(index.min()) <= int(index.max()) < count:
             wrong = int(np.flatnonzero((index < 0) | (index >= count))[0])
             row = int(np.flatnonzero(valid)[wrong])
