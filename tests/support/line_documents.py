@@ -8,4 +8,4 @@ from bpe_tokenizer import corpus
 
 __all__ = ["tokenize_corpus"]
 
-tokenize_corpus = partial(corpus.tokenize_corpus, documents="line", append_eos=False)
+tokenize_corpus = partial(corpus.tokenize_corpus, documents="line")

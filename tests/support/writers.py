@@ -54,6 +54,7 @@ def tokenize(name: str) -> Writer:
             directory / "shards",
             BPETokenizer.load(tokenizer),
             name,  # type: ignore[arg-type]
+            append_eos=False,
             shard_tokens=2000 + number,
             verbose=False,
             overwrite=True,
