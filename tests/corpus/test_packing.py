@@ -228,7 +228,7 @@ def test_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for other in (
         PackedSequences(found.ids[::-1], found.borders[:], found.lengths[::-1]),
         found._replace(ids=changed),
-        PackedSequences(np.array(found.ids), np.array(found.borders), np.array(found.lengths)),
+        PackedSequences(found.ids.astype(np.uint32), np.array(found.borders), np.array(found.lengths)),
     ):
         assert [each.tolist() for each in pickle.loads(pickle.dumps(other))] == [
             each.tolist() for each in other
