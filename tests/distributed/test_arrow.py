@@ -110,7 +110,7 @@ def test_ranges_count_what_files_do(
     sizes = [sum(task.column("end").to_numpy() - task.column("start").to_numpy()) for task in tasks]
     assert sum(sizes) == sum(path.stat().st_size for path in paths)
     assert {*sizes[:-1]} <= {range_bytes}
-    counted = [count_ranges(task, settings) for task in tasks]
+    counted = [count_ranges(task, settings, "text") for task in tasks]
     random.Random(0).shuffle(counted)
     assert collect_counts(counted, settings) == settings.counts().add(paths, input_format="text")
     assert collect_counts(counted, settings) == settings.counts().add([*texts, ""])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pickle
+import re
 import subprocess
 import threading
 import unicodedata
@@ -99,6 +101,31 @@ def test_ranges_that_cover_a_file_count_what_it_holds(stdlib_files: list[Path], 
             parts.add_range(path, start, start + step)
         assert parts == PieceCounts("gpt2", special_tokens=["self", "elf."]).add(path)
         assert parts.documents == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind"),
+    [
+        ("a.jsonl", b'{"text": "low"}\n', "jsonl"),
+        ("a", b'{"text": "low"}\n{"text": "lower"}\n', "jsonl"),
+        ("a.txt", gzip.compress(b"low lower"), "gzip"),
+        ("a.jsonl.gz", gzip.compress(b'{"text": "low"}\n'), "gzip"),
+        ("a.parquet", b"PAR1\x15\x04", "parquet"),
+        ("a.arrow", b"ARROW1\0\0", "arrow"),
+    ],
+)
+def test_a_range_of_what_is_no_plain_text_is_refused(
+    name: str, data: bytes, kind: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    counts = PieceCounts()
+    with pytest.raises(OptionError, match=rf"{re.escape(name)}.* holds {kind}, .*add\(path\)"):
+        counts.add_range(path, 0, 100)
+    assert counts == PieceCounts()
+    if data.startswith(b"{"):
+        read = counts.add_range(path, 0, 100, input_format="text")
+        assert read == PieceCounts().add(path, input_format="text")
 
 
 def test_a_pipe_is_counted_as_a_file(tmp_path: Path, stdlib_texts: list[str]) -> None:

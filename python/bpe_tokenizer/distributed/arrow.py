@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.columns.mapper import with_column
@@ -190,7 +190,7 @@ def file_ranges(
     return [pyarrow.RecordBatch.from_pylist(rows, pyarrow.schema(kinds)) for rows in tasks if rows]
 
 
-def count_ranges(batch: Any, settings: CountSettings) -> Any:
+def count_ranges(batch: Any, settings: CountSettings, input_format: Literal["text"] | None = None) -> Any:
     """Count the pieces of ranges of files.
 
     Ranges that tile a file give exactly the counts of the whole file, which is one document. The ends of each
@@ -199,12 +199,14 @@ def count_ranges(batch: Any, settings: CountSettings) -> Any:
     Args:
         batch: A `pyarrow.RecordBatch` of `path`, `start` and `end`, from `file_ranges`.
         settings: How to split documents.
+        input_format: `"text"` for files of text that look like another format, as in `PieceCounts.add_range`.
 
     Returns:
         A `pyarrow.RecordBatch` of counts, as from `count_texts`.
 
     Raises:
         CorpusError: A file cannot be read or is not UTF-8.
+        OptionError: A file is compressed, or of another format than plain text.
 
     >>> import json
     >>> settings = CountSettings("gpt2")
@@ -216,7 +218,7 @@ def count_ranges(batch: Any, settings: CountSettings) -> Any:
     counts = settings.counts(threads=1)
     ranges = (batch.column(name).to_pylist() for name in ("path", "start", "end"))
     for path, start, end in zip(*ranges, strict=True):
-        counts.add_range(Path(path), start, end)
+        counts.add_range(Path(path), start, end, input_format=input_format)
     return counts_to_batch(counts)
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.arguments import check_path, items_in_turn, thread_count
+from bpe_tokenizer.arguments import check_choice, check_path, items_in_turn, thread_count
 from bpe_tokenizer.atomic import write_stream
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import (
@@ -24,6 +24,8 @@ from bpe_tokenizer.errors import (
     shorten,
 )
 from bpe_tokenizer.patterns import resolve_split_pattern
+from bpe_tokenizer.readers.detect import input_kind
+from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
@@ -273,20 +275,29 @@ class PieceCounts:
         self._take(added)
         return self
 
-    def add_range(self, path: str | os.PathLike[str], start: int, end: int, weight: int = 1) -> PieceCounts:
+    def add_range(
+        self,
+        path: str | os.PathLike[str],
+        start: int,
+        end: int,
+        weight: int = 1,
+        input_format: Literal["text"] | None = None,
+    ) -> PieceCounts:
         """Count a range of a file.
 
         Both ends move to the next position at which a cut does not change the pieces. So ranges that cover a
         file have together exactly the counts of the whole file.
 
         Args:
-            path: The file, in UTF-8.
+            path: The file: plain text in UTF-8, not compressed, not JSON Lines. `add` reads others.
             start: First byte. The range that starts at 0 counts the document.
             end: End byte, exclusive; it may lie after the end of the file.
             weight: As in `add`.
+            input_format: `"text"` for a file of text that looks like another format.
 
         Raises:
-            CorpusError: The file cannot be read, is not UTF-8, or a count exceeds 64 bits.
+            CorpusError: The file cannot be read, is not UTF-8, is no corpus, or a count exceeds 64 bits.
+            OptionError: The range is not valid, or the file is no plain text, whose bytes would be counted.
 
         >>> from pathlib import Path
         >>> whole, parts = PieceCounts("gpt2").add(Path(__file__)), PieceCounts("gpt2")
@@ -297,8 +308,19 @@ class PieceCounts:
         """
         if not 0 <= start <= end:
             raise OptionError(f"the range from {start} to {end} is not valid: give 0 <= start <= end")
+        file = check_path("path", path)
+        if input_format is None:
+            kind = input_kind(Input(str(file), file, 0, 0))
+            if kind != ("text", None):
+                raise OptionError(
+                    f"{shorten(str(file), 120)} holds {kind.compression or kind.format}, and add_range takes "
+                    "bytes of plain text: add(path) reads its documents; or say input_format='text' for its "
+                    "bytes as they stand"
+                )
+        else:
+            check_choice("input_format", input_format, ["text"])
         added = self._begin()
-        added.add_range(path, start, end, check_weight(weight))
+        added.add_range(file, start, end, check_weight(weight))
         self._take(added)
         return self
 
