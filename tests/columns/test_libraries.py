@@ -229,6 +229,7 @@ def test_the_files_of_datatrove_are_those_of_its_own_step(
     theirs = tokens.DocumentTokenizer(
         str(tmp_path / "theirs"),
         str(tmp_path / "saved" / "tokenizer.json"),
+        eos_token=SPECIAL[0],
         shuffle_documents=False,
         save_final_metadata=False,
     )

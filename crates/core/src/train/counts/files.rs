@@ -344,7 +344,7 @@ mod tests {
             sample(5 << 20),
             String::new(),
             sample(5000),
-            "é".repeat(3 << 19),
+            "é".repeat(3 << 18),
             sample(3 << 20),
         ];
         let files: Vec<_> = texts
