@@ -494,8 +494,9 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
 
         Args:
             corpus: As in `train`.
-            new_vocab_size: New tokens get the ids after the largest in use, special tokens included, up to
-                `new_vocab_size - 1`.
+            new_vocab_size: The number of ids to reach, as in `train`: `vocab_size` is this afterwards, unless
+                no pair is left. New tokens get the ids after the largest in use, so special tokens outside
+                the vocabulary are then in it: `new_vocab_size - len(tokenizer)` tokens are learned.
             min_frequency: As in `train`.
             verbose: As in `train`.
             tie_break: As in `train`. With `"huggingface"`, existing tokens rank in the order of their ids,
@@ -521,7 +522,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             ModelError: The vocabulary is not byte-level, or the model does more to text than cutting it with
                 split patterns and bringing it to a Unicode normal form.
             NotTrainedError: There is no vocabulary yet.
-            OptionError: An option is out of its range, or all ids below `new_vocab_size` are in use.
+            OptionError: An option is out of its range, or `new_vocab_size` ids or more are in use.
 
         >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
         >>> before = tokenizer.encode("low")
@@ -535,12 +536,17 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         from bpe_tokenizer.train.resizing import extend_model
 
         compiled = self._compiled()
-        # `extend_model` refuses the smallest sizes, with the number of ids in use.
-        size = max(check_integer("new_vocab_size", new_vocab_size, 0), 257)
-        options = TrainingOptions(size, min_frequency, None, tie_break, max_token_length, threads, verbose)
+        size = check_integer("new_vocab_size", new_vocab_size, 0, maximum=2**31 - 1)
+        options = TrainingOptions(
+            min_frequency=min_frequency,
+            tie_break=tie_break,
+            max_token_length=max_token_length,
+            threads=threads,
+            verbose=verbose,
+        )
         limits = CountLimits(max_memory, on_memory, spill_directory, sample)
         read = ReadOptions(input_format, documents, separator, field, on_error)
-        model = extend_model(compiled.model, corpus, options, limits, min_count, read)
+        model = extend_model(compiled.model, corpus, size, options, limits, min_count, read)
         self._state = CompiledModel.compile(model, compiled)
         return self
 

@@ -53,14 +53,15 @@ def assert_same(one: BPETokenizer, other: BPETokenizer) -> None:
 
 
 def assert_grown(one: BPETokenizer, before: BPETokenizer, size: int) -> None:
-    """Nothing that was there changed, and the new ids follow without a gap."""
+    """Nothing that was there changed, and the new ids follow without a gap, up to `size` ids."""
     old, new = before.vocab, one.vocab
     assert {token_id: new[token_id] for token_id in old} == old
     assert one.merges[: len(before.merges)] == before.merges
     learned = one.merges[len(before.merges) :]
     assert list(new)[len(old) :] == list(range(max(old) + 1, max(old) + 1 + len(learned)))
     assert [new[token_id] for token_id in list(new)[len(old) :]] == [left + right for left, right in learned]
-    assert max(new) < size
+    assert len(one) == len(before) + len(learned) <= size
+    assert one.vocab_size == len(one) or not learned
     assert one.special_tokens == before.special_tokens
     assert not set(old.values()).intersection(left + right for left, right in learned)
 
@@ -152,6 +153,25 @@ def test_every_id_is_kept(ignore_merges: bool, one: list[str], other: list[str],
         assert ids == before.encode(text, allowed_special="all")
 
 
+@pytest.mark.parametrize("special_tokens", SPECIALS.values(), ids=SPECIALS)
+def test_the_size_counts_ids_as_training_does(special_tokens: Any) -> None:
+    for size in (290, 300, 350):
+        tokenizer = trained(CODE, 290 if size > 290 else 280, special_tokens)
+        before = copy.copy(tokenizer)
+        tokenizer.extend(CODE, size, verbose=False)
+        assert tokenizer.vocab_size == trained(CODE, size, special_tokens).vocab_size == size
+        assert_grown(tokenizer, before, size)
+
+
+def test_the_size_of_a_vocabulary_with_gaps_counts_ids() -> None:
+    vocab = {byte: bytes([byte]) for byte in range(256)} | {270: b"ab", 500: b"cd"}
+    tokenizer = BPETokenizer.from_vocab(vocab, [(b"a", b"b"), (b"c", b"d")], {"<|end|>": 900})
+    with pytest.raises(OptionError, match="259 ids are in use: ask for 260 or more"):
+        tokenizer.extend("abcd " * 9, 259)
+    tokenizer.extend(["abcd abcde"] * 9, 261, verbose=False)
+    assert (tokenizer.vocab_size, tokenizer.n_vocab, len(tokenizer)) == (261, 903, 261)
+
+
 def test_the_tokens_text_is_cut_at_as_before() -> None:
     tokenizer = trained(CODE, 300, {"<|end|>": 300})
     tokenizer.extend(["x<|end|>y" * 50, "zq<|end|>zq"], 400, verbose=False)
@@ -219,7 +239,7 @@ def test_it_is_saved_and_extended_and_saved(
         learned = before.vocab.items() - {(token_id, text.encode()) for text, token_id in special.items()}
         before = BPETokenizer.from_vocab(dict(learned), None, special)
     before = save(before, tmp_path)
-    size = max(before.vocab) + 100
+    size = len(before) + 100
     after = copy.copy(before).extend(WORDS, size, verbose=False)
     assert_grown(after, before, size)
     opened = save(after, tmp_path)
@@ -235,9 +255,11 @@ def test_it_is_saved_and_extended_and_saved(
 def test_what_would_break_ids_is_not_extended() -> None:
     tokenizer = trained(CODE, 300, {"<|end|>": 400})
     before = tokenizer.vocab
-    for size in (0, 300, 401):
-        with pytest.raises(OptionError, match=r"the largest id in use is 400.*402 or more"):
+    for size in (0, 300, 301):
+        with pytest.raises(OptionError, match=r"new_vocab_size is .*301 ids are in use.*302 or more"):
             tokenizer.extend("abc", size)
+    with pytest.raises(OptionError, match="new_vocab_size is"):
+        tokenizer.extend("abc", 2**31)
     with pytest.raises(CorpusError, match="empty"):
         tokenizer.extend("", 500)
     with pytest.raises(OptionError, match="tie_break"):
@@ -273,7 +295,7 @@ def test_pieces_with_a_byte_that_the_vocabulary_lacks_teach_nothing(keeps_gaps: 
     setting: Any = {"pre_tokenizers": [Split(pattern=" ?[^ ]+")]}
     core = _core.Model(vocab, [], requires_all_bytes=False, keeps_gaps=keeps_gaps, **setting)
     tokenizer = BPETokenizer.from_model(Model(core))
-    tokenizer.extend(["ab abx cd", "ab cyd cyd cyd cd"], 20, verbose=False)
+    tokenizer.extend(["ab abx cd", "ab cyd cyd cyd cd"], 8, verbose=False)
     assert tokenizer.merges == [(b"c", b"d"), (b"a", b"b"), (b" ", b"cd")]
     assert tokenizer.encode("cdy ab") == [5, 4, 6]
     with pytest.raises(CorpusError, match="UTF-8"):

@@ -24,6 +24,7 @@ __all__ = ["extend_model", "truncate_model"]
 def extend_model(
     model: Model,
     corpus: Corpus,
+    size: int,
     options: TrainingOptions,
     limits: CountLimits | None = None,
     min_count: int | None = None,
@@ -34,7 +35,9 @@ def extend_model(
     Args:
         model: A byte-level model whose text is cut with split patterns only.
         corpus: As in `BPETokenizer.train`.
-        options: `vocab_size` is the size of the result.
+        size: The number of ids of the result. All special tokens count: the new ids follow them, so all are
+            in its vocabulary.
+        options: As in training, but for `vocab_size` and `special_tokens`, which are not read.
         limits: Memory limits, and a sample of the documents.
         min_count: Least count of a piece to learn from.
         read: How documents are found in files.
@@ -42,15 +45,14 @@ def extend_model(
     Raises:
         CorpusError: The corpus cannot be read, or holds no text.
         ModelError: The model is not byte-level, or does more to text.
-        OptionError: All ids below `vocab_size` are in use.
+        OptionError: `size` ids or more are in use.
     """
     core = model.core
     _check_plain_pretokenizer(core)
-    largest = core.n_vocab - 1
-    if options.vocab_size <= largest + 1:
+    wanted = size - len(core)
+    if wanted < 1:
         raise OptionError(
-            f"new_vocab_size is {options.vocab_size:,}, and the largest id in use is {largest:,}: "
-            f"ask for {largest + 2:,} or more"
+            f"new_vocab_size is {size:,}, and {len(core):,} ids are in use: ask for {len(core) + 1:,} or more"
         )
     began = time.perf_counter()
     least = check_min_count(min_count)
@@ -61,11 +63,11 @@ def extend_model(
         threads=options.threads or 0,
         **(limits or CountLimits()).core_options(),
     )
-    core_extended = _extend(core, corpus, counter, options, least, read)
+    core_extended = _extend(core, corpus, counter, wanted, options, least, read)
     learned = len(core_extended) - len(core)
     if options.verbose:
-        wanted = options.vocab_size - largest - 1
-        _print_summary(counter, learned, wanted, options, time.perf_counter() - began)
+        _print_summary(counter, learned, time.perf_counter() - began)
+        print_shortfall(wanted - learned, f"new_vocab_size={size:,}", options)
     return dataclasses.replace(model, core=core_extended) if learned else model
 
 
@@ -73,11 +75,12 @@ def _extend(
     core: _core.Model,
     corpus: Corpus,
     counter: _core.PieceCounter,
+    wanted: int,
     options: TrainingOptions,
     min_count: int,
     read: ReadOptions,
 ) -> _core.Model:
-    """Count the corpus, and learn merges after those of the model."""
+    """Count the corpus, and learn `wanted` merges after those of the model."""
     with ProgressBar.shown(options.verbose) as progress:
         skipped = count_corpus(
             counter,
@@ -94,7 +97,7 @@ def _extend(
         progress.start("Learning merges", unit="merges")
         return counter.train(
             model=core,
-            vocab_size=options.vocab_size,
+            vocab_size=core.n_vocab + wanted,
             min_frequency=options.min_frequency,
             tie_break=options.tie_break,
             max_token_length=options.max_token_length,
@@ -105,9 +108,7 @@ def _extend(
         )
 
 
-def _print_summary(
-    counter: _core.PieceCounter, merges: int, wanted: int, options: TrainingOptions, seconds: float
-) -> None:
+def _print_summary(counter: _core.PieceCounter, merges: int, seconds: float) -> None:
     print(
         f"Extended with {count_noun(counter.documents, 'document')}: {count_noun(counter.pieces, 'piece')}, "
         f"{counter.distinct:,} of them distinct; learned {count_noun(merges, 'further merge')} "
@@ -115,7 +116,6 @@ def _print_summary(
         file=sys.stderr,
     )
     print_reduced(counter)
-    print_shortfall(wanted - merges, "new_vocab_size", options)
 
 
 def truncate_model(model: Model, size: int) -> Model:

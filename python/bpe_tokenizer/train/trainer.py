@@ -261,7 +261,7 @@ def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, s
     )
     print_normalized(counts)
     print_reduced(core_counter(counts))
-    print_shortfall(wanted - merges, "vocab_size", options)
+    print_shortfall(wanted - merges, f"vocab_size={options.vocab_size:,}", options)
 
 
 def print_normalized(counts: PieceCounts) -> None:
@@ -304,10 +304,10 @@ def print_uncertain(first: int) -> None:
 
 
 def print_shortfall(missing: int, size: str, options: TrainingOptions) -> None:
-    """Print to stderr how many merges are missing for the vocabulary size that the option `size` asks for."""
+    """Print to stderr how many merges are missing for `size`, the option and its value."""
     if missing > 0:
         print(
-            f"Stopped {count_noun(missing, 'merge')} short of {size}={options.vocab_size:,}: no pair is left "
-            f"with a count of at least {options.min_frequency}",
+            f"Stopped {count_noun(missing, 'merge')} short of {size}: no pair is left with a count of at "
+            f"least {options.min_frequency}",
             file=sys.stderr,
         )
