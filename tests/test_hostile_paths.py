@@ -7,7 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import FrameType
 
@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, ChatSession, OptionError, PieceCounts, TokenizerError
 from bpe_tokenizer.arguments import check_path, check_paths
+from bpe_tokenizer.cli import main
 from bpe_tokenizer.corpus import tokenize_corpus
+from bpe_tokenizer.corpus.settings import CorpusSettings
+from bpe_tokenizer.distributed.arrow import CountSettings
+from bpe_tokenizer.distributed.count_files import count_to_files
+from bpe_tokenizer.distributed.shards import tokenize_units
+from bpe_tokenizer.readers import ReadOptions
 from mutations import break_bytes, break_json, hopeless
 from scripted_model import scripted
 
@@ -134,6 +140,63 @@ def test_a_path_that_no_file_can_have(saver: str, tmp_path: Path, monkeypatch: p
         with pytest.raises(TokenizerError):
             SAVERS[saver](path)
     assert [each.name for each in tmp_path.rglob("*")] == ["file"]
+
+
+def run_command(line: str, output: object) -> None:
+    main([*line.split(), str(output), "--debug"])
+
+
+URL_SAVERS: dict[str, Callable[[str], object]] = {
+    **{name: saver for name, saver in SAVERS.items() if name != "corpus input"},
+    "save_gpt2 as hf": lambda path: small().save(path, name="demo"),
+    "session": lambda path: chat().save(path),
+    "part": lambda path: tokenize_corpus(os.__file__, path, small(), append_eos=False, part=0, of=2),
+    "units": lambda path: tokenize_units(
+        None,  # type: ignore[arg-type]  # nothing runs
+        os.__file__,
+        path,
+        small(),
+        CorpusSettings.of(small(), append_eos=False),
+        unit_bytes="1GB",
+        threads=1,
+        verify=False,
+        verbose=False,
+        on_event=None,
+    ),
+    "counted units": lambda path: count_to_files(
+        None,  # type: ignore[arg-type]
+        os.__file__,
+        CountSettings("gpt2"),
+        path,
+        read=ReadOptions(),
+        unit_bytes=1 << 20,
+        partitions=None,
+        max_memory=None,
+    ),
+    **{
+        command: partial(run_command, line)
+        for command, line in {
+            "train": "train --corpus absent --output",
+            "count": "count --corpus absent --output",
+            "report": "report -t saved --corpus absent --html",
+            "compare": "compare saved saved --corpus absent --html",
+            "view": "view -t saved --text a --html",
+            "tokenize-corpus": "tokenize-corpus -t saved --corpus saved/tokenizer.json --no-eos --output",
+            "convert": "convert saved --to huggingface",
+            "convert to a file": "convert saved --to tiktoken",
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("saver", URL_SAVERS)
+def test_an_output_is_not_a_url(saver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small().save("saved")
+    for path in ("s3://bucket/x", "file:///x.bin", Path("gs://bucket/a/x"), "hdfs://host:80/x"):
+        with pytest.raises(TokenizerError, match=r"is a URL, and results are written to local files only"):
+            URL_SAVERS[saver](path)  # type: ignore[arg-type]
+    assert [each.name for each in tmp_path.iterdir()] == ["saved"]
 
 
 def attempt(read: Read, path: Path, versions: Iterable[bytes]) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from bpe_tokenizer.errors import WriteError
+from bpe_tokenizer.errors import OptionError, WriteError, shorten
 from bpe_tokenizer.locks import (
     RUN_LOCK,
     SAVE_LOCK,
@@ -34,9 +34,11 @@ from bpe_tokenizer.locks import (
 
 __all__ = [
     "AtomicFile",
+    "check_writable",
     "flush_directory",
     "is_temporary",
     "make_directory",
+    "refuse_url",
     "remove_abandoned",
     "replaced_file",
     "start_write_back",
@@ -50,6 +52,8 @@ _SUFFIX = ".tmp"
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
 # A temporary name has 22 characters more than the name itself, and a file system allows 255 bytes.
 _MAX_NAME_BYTES = 200
+# A URL, what `Path` makes of it ("s3:/bucket"), and the parent of that. A drive of Windows has one letter.
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?:[/\\]+(.*)|$)", re.DOTALL)
 
 
 def write_atomically(files: Mapping[Path, bytes]) -> None:
@@ -163,6 +167,7 @@ class AtomicFile:
         path: The file.
 
     Raises:
+        OptionError: The path is a URL.
         WriteError: The temporary file cannot be created, or the path is a directory.
 
     >>> import tempfile
@@ -178,6 +183,7 @@ class AtomicFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        refuse_url(path)
         with write_errors(path):
             mode = _mode(path)
             self.is_direct = mode is not None and not (stat.S_ISREG(mode) or stat.S_ISLNK(mode))
@@ -314,10 +320,57 @@ def make_directory(path: Path) -> None:
     """Create a directory and its parents, unless it exists.
 
     Raises:
+        OptionError: The path is a URL.
         WriteError: It cannot be created.
     """
+    refuse_url(path)
     with write_errors(path):
         path.mkdir(parents=True, exist_ok=True)
+
+
+def check_writable(path: Path, *, is_directory: bool = False) -> None:
+    """Check that a path can be written, before the long work whose result it gets.
+
+    Args:
+        path: A file; or a directory, which is created with its parents.
+        is_directory: Whether it is a directory.
+
+    Raises:
+        OptionError: The path is a URL.
+        WriteError: It cannot be written.
+
+    >>> check_writable(Path("s3://bucket/corpus"), is_directory=True)
+    Traceback (most recent call last):
+    bpe_tokenizer.errors.OptionError: 's3://bucket/corpus' is a URL, and results are written to local ...
+    """
+    refuse_url(path)
+    with write_errors(path):
+        place = path.parent
+        if is_directory:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                path.lstat()  # a name may be too long
+            place = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+        elif _mode(path) is not None and not path.is_file():
+            return  # a pipe or a device
+        if not stat.S_ISDIR(place.stat().st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, f"{shorten(place.name, 50)} is not a directory")
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def refuse_url(path: Path) -> None:
+    """Refuse to write to a URL, which the file system takes for the directory `s3:`.
+
+    Raises:
+        OptionError: It is one.
+    """
+    found = _URL.match(os.fspath(path))
+    if found is not None:
+        url = f"{found[1]}://{found[2] or ''}"
+        raise OptionError(
+            f"{shorten(url)} is a URL, and results are written to local files only: write to a path of this "
+            "machine, and copy the result"
+        )
 
 
 def unfinished(path: Path) -> list[Path]:

@@ -363,6 +363,15 @@ def test_an_expected_error_is_one_line(run: Run, directory: Path, tmp_path: Path
         (("train", "--corpus", corpus, *out, "--vocab-size", 256), "256"),
         (("train", "--corpus", corpus, *out, "--pattern", "("), "pattern"),
         (("train", "--corpus", corpus, "--output", bad, "--vocab-size", 260, "--quiet"), "bad.txt"),
+        # Before the corpus is read, which does not exist.
+        (("train", "--corpus", tmp_path / "absent", "--output", bad / "x"), "bad.txt' is not a directory"),
+        (("count", "--corpus", tmp_path / "absent", "--output", bad / "x"), "Not a directory"),
+        (("count", "--corpus", tmp_path / "absent", "--output", tmp_path / "no" / "x"), "No such file"),
+        (("count", "--corpus", tmp_path / "absent", "--output", tmp_path), "Is a directory"),
+        (
+            ("report", "-t", directory, "--corpus", tmp_path / "absent", "--html", bad / "x"),
+            "Not a directory",
+        ),
         (("demo", "--sources", tmp_path), "--sources"),
         (("train", "--corpus", tmp_path, *out), "bad.txt: byte 5"),
         (("train", "--corpus", f"{tmp_path}/*.none", *out), "no file matches"),
@@ -376,6 +385,33 @@ def test_an_expected_error_is_one_line(run: Run, directory: Path, tmp_path: Path
         assert said in result.err, result
         assert result.err.count("\n") == 1, result
     assert not (tmp_path / "out").exists()
+
+
+def test_a_saved_tokenizer_is_replaced_only_with_overwrite(
+    run: Run, directory: Path, tmp_path: Path, corpus: Path
+) -> None:
+    single = tmp_path / "x.tiktoken"
+    BPETokenizer("gpt2", None).train("low low", 258, verbose=False).save_tiktoken(single)
+    ranks, pair = ("--split-pattern", "gpt2"), tmp_path / "pair"
+    assert run("convert", single, pair, "--to", "gpt2", *ranks).code == 0
+    for path, line in (
+        (directory, ("train", "--corpus", tmp_path / "absent", "--output", directory)),
+        (pair, ("train", "--corpus", tmp_path / "absent", "--output", pair)),
+        (pair, ("convert", single, pair, "--to", "gpt2", *ranks)),
+        (single, ("convert", directory, single, "--to", "tiktoken")),
+    ):
+        files = {each: each.read_bytes() for each in ([path] if path.is_file() else path.iterdir())}
+        result = run(*line)
+        assert (result.code, result.out) == (1, b"")
+        assert "exists already; write to another path, or replace the saved tokenizer with --overwrite" in (
+            result.err
+        )
+        assert {each: each.read_bytes() for each in files} == files
+    assert run("train", "--corpus", corpus, "-o", pair, "--vocab-size", 258, "--overwrite", "-q").code == 0
+    assert (
+        run("convert", pair, single, "--to", "tiktoken", "--normalization", "none", "--overwrite").code == 0
+    )
+    BPETokenizer.load(directory).save(directory)  # Python replaces, as it says
 
 
 def test_errors_name_options_and_not_python(
@@ -527,7 +563,7 @@ def test_summaries_count_one_document(run: Run, corpus: Path, tmp_path: Path) ->
     for files, said in ((["*.txt"], "1 document:"), (["one.txt", corpus], "2 documents:")):
         (tmp_path / "one.txt").write_text("low lower")
         names = [str(tmp_path / str(name)) for name in files]
-        result = run("train", "--corpus", *names, "--output", tmp_path / "out", "--vocab-size", 258)
+        result = run("train", "--corpus", *names, "--output", tmp_path / said, "--vocab-size", 258)
         assert said in result.err, result
 
 

@@ -130,6 +130,7 @@ def test_a_rank_file_that_does_not_say_all(run: TextRun, source: Path, tmp_path:
     ]
     assert run(*arguments, "--special", "<|end|>=280").code == 0
     assert BPETokenizer.load(tmp_path / "y.json").special_tokens == {"<|end|>": 280}
+    arguments.append("--overwrite")
     assert run(*arguments).code == 0
     assert BPETokenizer.load(tmp_path / "y.json").special_tokens == {}
     assert run(*arguments, "--special", "<a>", "<b=c>").code == 0
@@ -225,7 +226,7 @@ def test_what_may_be_lost(run: TextRun, around: Path, tmp_path: Path) -> None:
     result = run(around, tmp_path / "x.tiktoken", "--to", "tiktoken", *drop)
     assert result.code == 0
     assert "dropped: eos_token, pad_token, post_processor" in result.out
-    said = json.loads(run(around, tmp_path / "x.tiktoken", "--to", "tiktoken", "--json", *drop).out)
+    said = json.loads(run(around, tmp_path / "y.tiktoken", "--to", "tiktoken", "--json", *drop).out)
     assert said["dropped"] == ["eos_token", "pad_token", "post_processor"]
     assert run(around, tmp_path / "x.tiktoken", "--to", "tiktoken", "--drop", "ids").code == 2
 
@@ -263,15 +264,16 @@ def test_a_converter_that_is_wrong_is_caught(
 
 def test_a_file_is_replaced(run: TextRun, source: Path, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("old")
-    assert run(source, tmp_path / "x.json", "--to", "base64-json").code == 0
+    overwriting = ("--to", "base64-json", "--overwrite")
+    assert run(source, tmp_path / "x.json", *overwriting).code == 0
     assert len(BPETokenizer.load(tmp_path / "x.json")) == 281
-    assert run(tmp_path / "x.json", tmp_path / "x.json", "--to", "base64-json").code == 0
+    assert run(tmp_path / "x.json", tmp_path / "x.json", *overwriting).code == 0
     assert len(BPETokenizer.load(tmp_path / "x.json")) == 281
 
 
 def test_a_directory_is_replaced_if_it_holds_nothing_else(run: TextRun, source: Path, tmp_path: Path) -> None:
     assert run(source, tmp_path / "pair", "--to", "gpt2").code == 0
-    assert run(source, tmp_path / "pair", "--to", "gpt2").code == 0
+    assert run(source, tmp_path / "pair", "--to", "gpt2", "--overwrite").code == 0
     before = (tmp_path / "pair" / "vocab.json").read_bytes()
     (tmp_path / "pair" / "special_tokens_map.json").write_text("{}")
     result = run(source, tmp_path / "pair", "--to", "gpt2")

@@ -43,7 +43,7 @@ COMMANDS = {
     "encode": ["encode", "--tokenizer", "gpt-4o", "--text", "abc"],
     "decode": ["decode", "--tokenizer", "gpt-4o", "--ids", "257"],
     "info": ["info", "--tokenizer", "gpt-4o"],
-    "convert": ["convert", "gpt-4o", "saved", "--to", "huggingface"],
+    "convert": ["convert", "gpt-4o", "saved", "--to", "huggingface", "--overwrite"],
     "compare": ["compare", "gpt-4o", "o200k_base", "--corpus", "corpus.txt"],
     "report": ["report", "--tokenizer", "gpt-4o", "--corpus", "corpus.txt"],
     "tokenize-corpus": ["tokenize-corpus", "--tokenizer", "gpt-4o", "--corpus", "corpus.txt"],

@@ -75,7 +75,7 @@ def test_train_reads_several_files_and_standard_input(run: Run, corpus: Path, tm
 def test_train_says_where_it_saved_and_json_says_what(run: Run, corpus: Path, tmp_path: Path) -> None:
     arguments = ("train", "--corpus", corpus, "--output", tmp_path, "--vocab-size", "260")
     assert run(*arguments).text == f"260 tokens saved in {tmp_path}\n"
-    result = json.loads(run(*arguments, "--json").text)
+    result = json.loads(run(*arguments, "--json", "--overwrite").text)
     assert result.pop("seconds") >= 0
     assert result == {"output": str(tmp_path), "vocab_size": 260, "merges": 4}
 

@@ -85,7 +85,7 @@ def ranks(directory: Path, source: Path, number: int) -> None:
 
 
 def converted(directory: Path, source: Path, number: int) -> None:
-    convert(str(prepare(source, number)[0]), directory / "converted", "huggingface")
+    convert(str(prepare(source, number)[0]), directory / "converted", "huggingface", overwrite=True)
 
 
 def page(directory: Path, source: Path, number: int) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.atomic import check_writable
 from bpe_tokenizer.cli.options import (
     AsJson,
     Corpus,
@@ -58,6 +59,8 @@ def compare(
     """
     if len(tokenizers) < 2:
         raise typer.BadParameter("name at least two tokenizers before --corpus")
+    if html is not None:
+        check_writable(html)
     loaded = [(str(each), BPETokenizer.load(each, download=download)) for each in tokenizers]
     options = ReadOptions(input_format, documents, separator, field, on_error)
     skipped = SkippedRows()

@@ -11,11 +11,12 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from bpe_tokenizer.atomic import is_temporary, make_directory, write_atomically
+from bpe_tokenizer.atomic import is_temporary, make_directory, refuse_url, write_atomically
 from bpe_tokenizer.cli.options import (
     AsJson,
     Debug,
     Download,
+    Overwrite,
     choice,
     completion,
     option,
@@ -110,6 +111,7 @@ def convert(
             show_default=False,
         ),
     ] = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
     download: Download = False,
     debug: Debug = False,
@@ -118,15 +120,19 @@ def convert(
 
     The result has the same ids and special tokens, or nothing is written.
     """
+    refuse_url(output)
     load_kwargs = _load_kwargs(split_pattern, special)
     model, format_name = load_tokenizer(source, from_, download=download, **load_kwargs)
     target = registry.get_format(to)
+    if output.exists() and output.is_dir() != target.is_directory:
+        kind = "a directory" if target.is_directory else "a file"
+        raise OptionError(f"{output} exists, and {target.name} is written as {kind}; choose another path")
     if target.is_directory:
         registry.check_directory(output)
     form = model.core.normalization
     if normalization is not None:
         model = model.with_normalization(None)
-    saved, losses = _convert(model, output, target, drop or ())
+    saved, losses = _convert(model, output, target, drop or (), overwrite)
     if normalization is not None and form is not None:
         losses.dropped.insert(0, "normalization")
         print(
@@ -172,11 +178,10 @@ def _special_tokens(special: Sequence[str]) -> dict[str, int] | list[str]:
     return ids or list(special)
 
 
-def _convert(model: Model, output: Path, target: Format, droppable: Collection[str]) -> tuple[Saved, Losses]:
+def _convert(
+    model: Model, output: Path, target: Format, droppable: Collection[str], overwrite: bool
+) -> tuple[Saved, Losses]:
     """Write a tokenizer to a temporary directory, compare it with the original, and move it into place."""
-    if output.exists() and output.is_dir() != target.is_directory:
-        kind = "a directory" if target.is_directory else "a file"
-        raise OptionError(f"{output} exists, and {target.name} is written as {kind}; choose another path")
     # A link to a directory is followed; a link to a file is replaced.
     final = output.resolve() if target.is_directory else output.parent.resolve() / output.name
     with tempfile.TemporaryDirectory(prefix="bpe_tokenizer-") as work:
@@ -185,6 +190,8 @@ def _convert(model: Model, output: Path, target: Format, droppable: Collection[s
         losses = _losses(model, draft, target, saved, droppable)
         names = [file.relative_to(draft.parent) for file in saved.files]
         _check_other_files(output, [output.parent / name for name in names])
+        if not overwrite:
+            registry.check_unused(output.parent / name for name in names)
         for name in names:
             make_directory((final.parent / name).parent)
         write_atomically({final.parent / name: (draft.parent / name).read_bytes() for name in names})

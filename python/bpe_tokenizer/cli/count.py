@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
+from bpe_tokenizer.atomic import check_writable
 from bpe_tokenizer.cli.options import (
     NORMALIZATION,
     OUTPUT,
@@ -70,6 +71,7 @@ def count(
     parts of a corpus add up, wherever they were made: training on them all is training on the corpus.
     `bpe-tokenizer encode --count` prints the number of tokens of a text.
     """
+    check_writable(output)
     begin = time.perf_counter()
     counts = piece_counts.count(
         find_inputs(corpus),

@@ -36,6 +36,7 @@ __all__ = [
     "MinCount",
     "OnErrorName",
     "OnMemoryLimit",
+    "Overwrite",
     "Quiet",
     "Sample",
     "Separator",
@@ -108,6 +109,7 @@ def completion(names: Iterable[str]) -> Callable[[str], list[str]]:
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a saved tokenizer.")]
 # Options with short names, the same ones in every command.
 TOKENIZER = ("--tokenizer", "-t")
 FILE = ("--file", "-f")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.atomic import write_atomically
+from bpe_tokenizer.atomic import check_writable, write_atomically
 from bpe_tokenizer.cli.options import (
     AsJson,
     Corpus,
@@ -66,6 +66,8 @@ def report(
 
     They are compression, the cost of languages, fertility, and the use of the tokens.
     """
+    if html is not None:
+        check_writable(html)
     loaded = BPETokenizer.load(tokenizer, download=download)
     options = ReadOptions(input_format, documents, separator, field, on_error)
     skipped = SkippedRows()

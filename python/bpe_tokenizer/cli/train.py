@@ -25,6 +25,7 @@ from bpe_tokenizer.cli.options import (
     MinCount,
     OnErrorName,
     OnMemoryLimit,
+    Overwrite,
     Quiet,
     Sample,
     Separator,
@@ -38,7 +39,7 @@ from bpe_tokenizer.cli.options import (
     special_argument,
 )
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.formats.registry import check_directory
+from bpe_tokenizer.formats.registry import check_directory, check_unused
 from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train.options import TieBreak
 from bpe_tokenizer.train.piece_counts import merged_counts
@@ -89,6 +90,7 @@ def train(
         float, typer.Option(metavar="SECONDS", help="Time between two checkpoints.")
     ] = 30.0,
     threads: Threads = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -99,7 +101,10 @@ def train(
     """
     if (corpus is None) == (counts is None):
         raise typer.BadParameter("give either --corpus or --counts")
-    check_directory(output)  # now, not after hours of training
+    # Now, not after hours of training.
+    check_directory(output)
+    if not overwrite:
+        check_unused([output])
     options: dict[str, Any] = {
         "vocab_size": vocab_size,
         "min_frequency": min_frequency,

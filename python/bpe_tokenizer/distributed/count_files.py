@@ -314,9 +314,10 @@ class _CountDirectory:
     """
 
     def __init__(self, output: PathLike, plan: Mapping[str, Any] | None) -> None:
-        self.path = check_path("output", output).absolute()
+        path = check_path("output", output)
+        make_directory(path)
+        self.path = path.absolute()
         self.units = self.path / _UNITS
-        make_directory(self.path)
         self._lock = DirectoryLock(self.path, RUN_LOCK)
         try:
             with write_errors(self.path):

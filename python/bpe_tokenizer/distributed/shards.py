@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bpe_tokenizer.arguments import check_flag, check_integer, check_path
-from bpe_tokenizer.atomic import write_errors
+from bpe_tokenizer.atomic import check_writable, write_errors
 from bpe_tokenizer.corpus.byte_sizes import byte_size
 from bpe_tokenizer.corpus.merging import merge_manifests
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
@@ -74,7 +74,9 @@ def tokenize_units(
     size = byte_size("unit_bytes", unit_bytes)
     check_integer("threads", threads, 1)
     check_flag("verify", verify)
-    path = check_path("output", output).absolute()
+    path = check_path("output", output)
+    check_writable(path, is_directory=True)
+    path = path.absolute()
     rows = None
     if write_rows is not None:
         rows = path.with_name(f"{path.name}.rows")

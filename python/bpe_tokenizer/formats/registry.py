@@ -11,20 +11,31 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_path
+from bpe_tokenizer.atomic import check_writable
 from bpe_tokenizer.errors import FormatError, OptionError, TokenizerFileNotFoundError, shorten
 from bpe_tokenizer.formats import probe
 from bpe_tokenizer.formats.files import check_regular, read_errors
 from bpe_tokenizer.formats.probe import FileProbe
 from bpe_tokenizer.model import Model
 
-__all__ = ["FORMATS", "Format", "Saved", "check_directory", "detect", "get_format", "load", "save"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "Saved",
+    "check_directory",
+    "check_unused",
+    "detect",
+    "get_format",
+    "load",
+    "save",
+]
 
 
 @dataclass(frozen=True)
@@ -250,19 +261,18 @@ def save(model: Model, path: str | os.PathLike[str], format_name: str) -> Saved:
 
 
 def check_directory(path: Path) -> None:
-    """Check that a new directory for a tokenizer does not have the name of a file.
+    """Check that a directory for a tokenizer can be written, and does not have the name of a file.
 
     Raises:
-        OptionError: It has; the message names the call that writes such a file.
+        OptionError: It has, and the message names the call that writes such a file; or it is a URL.
+        WriteError: It cannot be written.
 
     >>> check_directory(Path("toy.gguf"))
     Traceback (most recent call last):
     bpe_tokenizer.errors.OptionError: 'toy.gguf' has the name of a file, and save writes a directory: ...
     """
-    try:
-        if path.is_dir():
-            return
-    except OSError:  # a name that is too long, which writing reports
+    check_writable(path, is_directory=True)
+    if path.is_dir():
         return
     suffix = path.suffix.lower()
     if suffix == ".json":
@@ -276,6 +286,25 @@ def check_directory(path: Path) -> None:
             return
         advice = f"save_{known[0].module}(path) writes a {suffix} file"
     raise OptionError(f"{shorten(path.name)} has the name of a file, and save writes a directory: {advice}")
+
+
+def check_unused(files: Iterable[Path]) -> None:
+    """Check that no file of a saved tokenizer would be replaced, for a command without `--overwrite`.
+
+    Args:
+        files: The files that a command writes; or a directory, which stands for the tokenizer's files in it.
+
+    Raises:
+        OptionError: One exists.
+    """
+    for file in files:
+        names = (*_PREFERRED_NAMES, "tokenizer_config.json") if file.is_dir() else ("",)
+        for path in (file / name for name in names):
+            if path.is_file():
+                raise OptionError(
+                    f"{shorten(str(path), 150)} exists already; write to another path, or replace the saved "
+                    "tokenizer with --overwrite"
+                )
 
 
 def get_format(name: str) -> Format:
