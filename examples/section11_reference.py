@@ -82,6 +82,7 @@ def bytes_pieces_characters() -> None:
     )
 
     assert RegexBPE(259).train("low low lower").encode("low") == [257]
+    assert RegexBPE(259).regex_pattern == GPT4_SPLIT_PATTERN
     text = "the cat in the hat, the cat on the mat"
     tokenizers: list[NaiveBPETokenizer] = [
         NaiveBPETokenizer().train(text, 266),

@@ -1,13 +1,16 @@
 """The names, calls and results that the tutorials about BPE print, for a reader who types them."""
 
 import inspect
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import regex
 
 from bpe_tokenizer import reference
 from bpe_tokenizer.reference import (
+    GPT4_SPLIT_PATTERN,
     BasicBPE,
     BPETokenizerSimple,
     CharBPETokenizer,
@@ -69,6 +72,15 @@ def test_the_functions_on_ids() -> None:
     stats = {(1, 2): 5}
     assert compute_pair_of_tokens_stats([1, 2], stats) is stats
     assert stats == {(1, 2): 6}
+    assert compute_pair_of_tokens_stats(tokens=[1, 2], tokens_stats=None) == {(1, 2): 1}
+    assert merge_pair(tokens=[1, 2, 3], pair=(1, 2), idx=9) == [9, 3]
+
+
+def test_the_pattern_of_the_thin_form() -> None:
+    assert RegexBPE(300).regex_pattern == GPT4_SPLIT_PATTERN
+    tokenizer = RegexBPE(300)
+    tokenizer.regex_pattern = "[a-z]+"
+    assert tokenizer.train("ab,ab,ab").encode("ab,ab") == [256, ord(","), 256]
 
 
 @pytest.mark.parametrize("kind", [BasicBPE, RegexBPE])
@@ -91,12 +103,16 @@ def test_the_tokenizer_of_characters(tmp_path: Path) -> None:
     assert parameters(BPETokenizerSimple.encode) == ["text", "allowed_special='none'"]
     tokenizer = BPETokenizerSimple()
     tokenizer.train("the cat in the hat", vocab_size=300, allowed_special={"<|endoftext|>"})
-    assert tokenizer.vocab[258] == "the"
-    assert tokenizer.inverse_vocab["the"] == 258
-    assert tokenizer.bpe_merges[257, ord("e")] == 258
+    # The document: "Ġ" is the first id after those of 256 characters, special tokens follow, and merges cross
+    # words: "th", "the", "the ".
+    assert [tokenizer.vocab[token_id] for token_id in range(256, 261)] == [
+        *("Ġ", "<|endoftext|>", "th", "the", "theĠ"),
+    ]
+    assert tokenizer.inverse_vocab["the"] == 259
+    assert tokenizer.bpe_merges[258, ord("e")] == 259
     assert tokenizer.bpe_ranks["t", "h"] == 0
-    assert tokenizer.encode("the<|endoftext|>", allowed_special={"<|endoftext|>"}) == [258, 256]
-    assert tokenizer.encode("the", allowed_special=None) == [258]
+    assert tokenizer.encode("the<|endoftext|>", allowed_special={"<|endoftext|>"}) == [259, 257]
+    assert tokenizer.encode("the hat", allowed_special=None) == [260, *map(ord, "h"), 261]
     tokenizer.save_vocab_and_merges(
         vocab_path=tmp_path / "vocab.json", bpe_merges_path=tmp_path / "merges.txt"
     )
@@ -127,25 +143,54 @@ def test_the_functions_on_words(tmp_path: Path) -> None:
         "verbose=False",
     ]
     token_to_id, merges = words.train_bpe(iter(["low low", "low lower"]), 260, 2, False)
-    assert merges == [("l", "o"), ("lo", "w"), ("Ġ", "low")]
-    assert words.encode_pre_token(" lower", merges) == ["Ġlow", "e", "r"]
-    ids = words.encode("low lower", token_to_id, merges)
-    assert words.decode(ids, token_to_id) == "low lower"
-    assert words.make_cached_encoder(token_to_id, merges)("low lower") == ids
-    words.save_tokenizer(tmp_path / "words.json", token_to_id, merges)
-    assert words.load_tokenizer(tmp_path / "words.json") == (token_to_id, merges)
-    with pytest.raises(TokenizerError, match="id 999 is not in the vocabulary"):
-        words.decode([999], token_to_id)
+    assert merges == [("o", "w"), ("l", "ow"), ("Ġ", "low")]  # Of equal counts, the greatest pair.
+    byte_to_char = words.build_byte_vocab()
+    assert list(byte_to_char)[:2] == [ord("!"), ord('"')]
+    ranks = {pair: rank for rank, pair in enumerate(merges)}
+    assert words.encode_pre_token(b" lower", byte_to_char, ranks) == ["Ġlow", "e", "r"]
+    assert words.make_cached_encoder(byte_to_char, ranks, max_cache_size=9)(b" lower") == ("Ġlow", "e", "r")
+    special = {"<|begin_of_text|>": 259, "<|pad|>": 260}
+    pattern = regex.compile(words.SPLIT_PATTERN)
+    ids = words.encode("<|begin_of_text|>low lower", token_to_id, merges, special, pattern, byte_to_char)
+    assert ids == [259, 257, 258, *b"er"]
+    char_to_byte = {character: byte for byte, character in byte_to_char.items()}
+    for id_to_token in ([*token_to_id, *special], dict(enumerate([*token_to_id, *special]))):
+        text = words.decode([*ids, 0xE2], id_to_token, char_to_byte, {259, 260})
+        assert text == "<|begin_of_text|>low lower\N{REPLACEMENT CHARACTER}"
+        with pytest.raises(TokenizerError, match="id -1 is not in the vocabulary of 261 tokens"):
+            words.decode([-1], id_to_token, char_to_byte, set())
+    with pytest.raises(TokenizerError, match="id 0: '▁' is no characters of bytes"):
+        words.decode([0], ["▁"], char_to_byte, set())
+    with pytest.raises(ValueError, match="vocab_size=256 must be greater than 256"):
+        words.train_bpe(["low"], 256)
+    words.save_tokenizer(token_to_id, merges, special, tmp_path / "new" / "demo", tokenizer_name="demo")
+    assert words.load_tokenizer(tmp_path / "new" / "demo") == (token_to_id, merges, special)
+    config = json.loads((tmp_path / "new" / "demo" / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert (config["tokenizer_name"], config["num_merges"], config["vocab_size"]) == ("demo", 3, 259)
+    assert (config["bos_token"], config["eos_token"], config["pad_token"]) == (
+        "<|begin_of_text|>",
+        None,
+        "<|pad|>",
+    )
+    with pytest.raises(FileNotFoundError):
+        words.load_tokenizer(tmp_path)
     for broken in (
         "{}",
-        '{"vocab": {"a": "x"}, "merges": []}',
-        '{"vocab": {}, "merges": [["a"]]}',
+        '{"model": {"vocab": {"a": "x"}, "merges": []}}',
+        '{"model": {"vocab": {}, "merges": ["a"]}}',
+        '{"model": {"vocab": {}, "merges": []}, "special_tokens": {"a": 5}}',
         "[]",
         "{",
     ):
-        (tmp_path / "broken.json").write_text(broken, encoding="utf-8")
-        with pytest.raises(TokenizerError, match=r"broken\.json: "):
-            words.load_tokenizer(tmp_path / "broken.json")
+        (tmp_path / "tokenizer.json").write_text(broken, encoding="utf-8")
+        with pytest.raises(TokenizerError, match=r"tokenizer\.json: "):
+            words.load_tokenizer(tmp_path)
+    hub = {"model": {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(hub), encoding="utf-8")
+    assert words.load_tokenizer(tmp_path)[1:] == ([("a", "b")], {})
+    assert words.apply_llama3_chat_template([{"role": "user", "content": " Hi\n"}], False).endswith(
+        "\n\n Hi\n<|eot_id|>"
+    )
     talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
     assert words.apply_chatml_template(talk) == (
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"

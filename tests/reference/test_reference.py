@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_tokenizer.reference import (
+    GPT2_SPLIT_PATTERN,
     GPT4_SPLIT_PATTERN,
     BasicBPE,
     CharBPETokenizer,
@@ -19,6 +20,7 @@ from bpe_tokenizer.reference import (
     merge_pair,
     words,
 )
+from bpe_tokenizer.reference.characters import BYTE_CHARACTERS
 from bpe_tokenizer.reference.text import replace_surrogates
 from lesson import (
     CLASSES,
@@ -64,11 +66,14 @@ def test_low_lower_lowest_flow_flower() -> None:
     assert merges_of(naive) == [(b"l", b"o"), (b"lo", b"w"), (b"low", b"e"), (b"low", b" ")]
     by_pieces = RegexBPETokenizer().train(WORDS, 260)
     assert merges_of(by_pieces) == [(b"l", b"o"), (b"lo", b"w"), (b"low", b"e"), (b" ", b"lowe")]
-    by_characters = trained_on(CharBPETokenizer, WORDS, 260)
-    assert merges_of(by_characters) == [("l", "o"), ("lo", "w"), ("low", "e"), ("Ġ", "lowe")]
+    by_characters = trained_on(CharBPETokenizer, WORDS, 261)
+    assert merges_of(by_characters) == [("l", "o"), ("lo", "w"), ("low", "e"), ("low", "Ġ")]
+    characters_of_pieces = CharBPETokenizer(GPT2_SPLIT_PATTERN).train(WORDS, 261, allowed_special=[])
+    assert merges_of(characters_of_pieces) == [("l", "o"), ("lo", "w"), ("low", "e"), ("Ġ", "lowe")]
     assert naive.encode("flow flow") == [ord("f"), 259, ord("f"), 257]
     assert by_pieces.encode("flow flow") == [ord("f"), 257, ord(" "), ord("f"), 257]
-    assert by_characters.encode("slower lowest") == [ord("s"), 258, ord("r"), 259, ord("s"), ord("t")]
+    assert by_characters.encode("slow lowest") == [ord("s"), 260, 259, ord("s"), ord("t")]
+    assert characters_of_pieces.encode("slower lowest") == [ord("s"), 259, ord("r"), 260, ord("s"), ord("t")]
 
 
 def test_the_cat_in_the_hat() -> None:
@@ -78,10 +83,10 @@ def test_the_cat_in_the_hat() -> None:
     assert naive.encode(text) == [258, ord("c"), 259, *b" in ", 258, ord("h"), 259]
     by_pieces = RegexBPETokenizer().train(text, 259)
     assert merges_of(by_pieces) == pairs("t+h th+e a+t")
-    by_characters = trained_on(CharBPETokenizer, text, 259)
-    assert merges_of(by_characters) == [("t", "h"), ("th", "e"), ("a", "t")]
-    for tokenizer in (by_pieces, by_characters):
-        assert tokenizer.encode("the hat") == [257, ord(" "), ord("h"), 258]
+    assert by_pieces.encode("the hat") == [257, ord(" "), ord("h"), 258]
+    by_characters = trained_on(CharBPETokenizer, text, 261)
+    assert merges_of(by_characters) == [("t", "h"), ("th", "e"), ("the", "Ġ"), ("a", "t")]
+    assert by_characters.encode("the hat") == [259, ord("h"), 260]
 
 
 def test_the_table_of_the_paper() -> None:
@@ -107,8 +112,8 @@ def test_the_table_of_the_paper() -> None:
 def test_training_stops_when_no_pair_is_left(kind: type[AnyTokenizer]) -> None:
     tokenizer = trained_on(kind, "abc", 300)
     assert len(tokenizer.merges) == 2
-    assert tokenizer.encode("abc") == [257]
-    assert trained_on(kind, "abc", 256).merges == {}
+    assert tokenizer.encode("abc") == [len(tokenizer.vocab) - 1]
+    assert trained_on(kind, "abc", 257 if kind is CharBPETokenizer else 256).merges == {}
 
 
 def test_nothing_is_learned_across_pieces_or_special_tokens() -> None:
@@ -116,7 +121,7 @@ def test_nothing_is_learned_across_pieces_or_special_tokens() -> None:
     for kind in (NaiveBPETokenizer, RegexBPETokenizer):
         assert trained_on(kind, "a<s>b<s>a<s>b", 300, {"<s>": 256}).merges == {}
     characters = CharBPETokenizer().train("a<s>b<s>a<s>b", 300, allowed_special=["<s>"])
-    assert (characters.merges, characters.special_tokens) == ({}, {"<s>": 256})
+    assert (characters.merges, characters.special_tokens) == ({}, {"<s>": 257})
 
 
 @pytest.mark.parametrize("kind", [NaiveBPETokenizer, RegexBPETokenizer])
@@ -129,10 +134,10 @@ def test_ids_of_special_tokens_are_skipped(kind: type[NaiveBPETokenizer]) -> Non
 
 
 def test_special_tokens_of_characters_follow_the_characters() -> None:
-    tokenizer = CharBPETokenizer().train(WORDS + "中", 262, allowed_special={"<b>", "<a>"})
-    assert tokenizer.special_tokens == {"<a>": 257, "<b>": 258}
-    assert (tokenizer.vocab[257], len(tokenizer.vocab)) == ("<a>", 262)
-    assert tokenizer.encode("low<a>", {"<a>"}) == [260, 257]
+    tokenizer = CharBPETokenizer().train(WORDS + "中", 263, allowed_special={"<b>", "<a>"})
+    assert tokenizer.special_tokens == {"<a>": 258, "<b>": 259}
+    assert (tokenizer.vocab[258], len(tokenizer.vocab)) == ("<a>", 263)
+    assert tokenizer.encode("low<a>", {"<a>"}) == [261, 258]
 
 
 def test_special_tokens_of_the_regex_tokenizer_by_default() -> None:
@@ -146,9 +151,9 @@ def test_special_tokens_of_the_regex_tokenizer_by_default() -> None:
 def test_new_ids_of_characters_come_after_the_characters() -> None:
     tokenizer = trained_on(CharBPETokenizer, "中文中文 Ġ", 300)
     assert tokenizer.vocab[ord("a")] == "a"
-    assert tokenizer.vocab[ord(" ")] == "Ġ"
-    # Then come the other characters of the text in their order; "Ġ" has changed places with the space.
-    assert [tokenizer.vocab[i] for i in (256, 257, 258)] == [" ", "中", "文"]
+    # "Ġ" and the space have changed places. Then come the other characters of the text in their order.
+    assert tokenizer.decode([256, ord(" ")]) == " Ġ"
+    assert [tokenizer.vocab[i] for i in (256, 257, 258)] == ["Ġ", "中", "文"]
     assert tokenizer.vocab[259] == "中文"
     assert tokenizer.decode(tokenizer.encode("文 Ġ中文")) == "文 Ġ中文"
 
@@ -157,13 +162,13 @@ def test_new_ids_of_characters_come_after_the_characters() -> None:
 def test_verbose_training_prints_each_merge(
     kind: type[AnyTokenizer], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = 257 if kind is CharBPETokenizer else 256
+    first = 258 if kind is CharBPETokenizer else 256  # After "Ġ" and "<|endoftext|>".
     kind().train(WORDS, first + 2, verbose=True)
     assert capsys.readouterr().out == (
         f"merge 1: 'l' + 'o' -> 'lo' (id {first}), seen 5 times\n"
         f"merge 2: 'lo' + 'w' -> 'low' (id {first + 1}), seen 5 times\n"
     )
-    kind().train(WORDS, 258)
+    kind().train(WORDS, first + 2)
     assert capsys.readouterr().out == ""
 
 
@@ -272,14 +277,15 @@ ids: [115, 257, 100257, 259, 114]"""
 
 def test_trace_shows_every_candidate() -> None:
     table = " ".join(word.decode() for word, times in TABLE.items() for _ in range(times))
-    trace = trained_on(CharBPETokenizer, table, 256 + 3).trace("lowest")
+    tokenizer = CharBPETokenizer(GPT2_SPLIT_PATTERN).train(table, 257 + 3, allowed_special=[])
+    trace = tokenizer.trace("lowest")
     (piece,) = trace.pieces
     assert piece.steps[0].candidates == {("e", "s"): 0, ("l", "o"): 2}
     assert piece.steps[0].pair == ("e", "s")
-    assert [step.token_id for step in piece.steps] == [256, 257, 258]
+    assert [step.token_id for step in piece.steps] == [257, 258, 259]
     assert [step.result for step in piece.steps][-1] == ("lo", "w", "est")
     assert (
-        "  'l' 'o' 'w' 'e' 's' 't'\n    rank 0: 'e' + 's' -> 'es' (id 256)\n    rank 2: 'l' + 'o'\n"
+        "  'l' 'o' 'w' 'e' 's' 't'\n    rank 0: 'e' + 's' -> 'es' (id 257)\n    rank 2: 'l' + 'o'\n"
         in str(trace)
     )
 
@@ -415,12 +421,21 @@ def test_the_smallest_forms_agree_with_the_classes(text: str) -> None:
 
 
 @given(repetitive_text, repetitive_text | any_text.map(replace_surrogates))
-def test_words_agree_with_the_tokenizer_of_characters(training: str, text: str) -> None:
+def test_words_train_and_encode(training: str, text: str) -> None:
     token_to_id, merges = words.train_bpe([training], 280, min_frequency=1)
-    characters = CharBPETokenizer(byte_level=True).train(training, 280, allowed_special=[])
-    assert merges == list(characters.bpe_ranks)
-    ids = words.encode(text, token_to_id, merges)
-    assert words.decode(ids, token_to_id) == text
-    tokens = {token_id: token for token, token_id in token_to_id.items()}
-    assert [tokens[i] for i in ids] == [characters.vocab[i] for i in characters.encode(text)]
-    assert words.make_cached_encoder(token_to_id, merges)(text) == ids
+    byte_to_char = words.build_byte_vocab()
+    char_to_byte = {character: byte for byte, character in byte_to_char.items()}
+    assert list(token_to_id) == [*BYTE_CHARACTERS, *("".join(pair) for pair in merges)]
+    special = {"<|end|>": 900}
+    ids = words.encode(text + "<|end|>", token_to_id, merges, special, words.SPLIT_PATTERN, byte_to_char)
+    tokens = {token_id: token for token, token_id in {**token_to_id, **special}.items()}
+    assert words.decode(ids, tokens, char_to_byte, {900}) == text + "<|end|>"
+    characters = CharBPETokenizer(words.SPLIT_PATTERN, byte_level=True)
+    characters.become(
+        dict(enumerate(token_to_id)),
+        {(token_to_id[a], token_to_id[b]): token_to_id[a + b] for a, b in merges},
+    )
+    assert ids == [*characters.encode(text), 900]
+    encoder = words.make_cached_encoder(byte_to_char, {pair: rank for rank, pair in enumerate(merges)})
+    pieces = [encoder(piece.encode()) for piece in words.pre_tokenize(text)]
+    assert [token_to_id[token] for piece in pieces for token in piece] == ids[:-1]

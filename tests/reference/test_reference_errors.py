@@ -27,9 +27,10 @@ from lesson import WORDS, AnyTokenizer, every_class, trained_on
 
 @every_class
 def test_allowed_special(kind: type[AnyTokenizer]) -> None:
-    tokenizer = trained_on(kind, WORDS, 258, {"<|end|>": 300, "<|user|>": 301})
+    first = 257 if kind is CharBPETokenizer else 256
+    tokenizer = trained_on(kind, WORDS, first + 2, {"<|end|>": 300, "<|user|>": 301})
     text = "low<|user|>flow<|end|>"
-    low, flow = [257], [ord("f"), 257]
+    low, flow = [first + 1], [ord("f"), first + 1]
     plain = tokenizer.encode(text)
     assert set(plain).isdisjoint({300, 301})
     assert tokenizer.decode(plain) == text
@@ -85,7 +86,7 @@ def test_a_message_cannot_forge_a_turn() -> None:
 def test_bad_arguments_of_train(kind: type[AnyTokenizer]) -> None:
     with pytest.raises(TokenizerError, match="training text is empty"):
         kind().train("", 300)
-    with pytest.raises(TokenizerError, match="vocab_size=255 is too small: 256 tokens need an id"):
+    with pytest.raises(TokenizerError, match=r"vocab_size=255 is too small: 25[67] tokens need an id"):
         kind().train("abc", 255)
     with pytest.raises(TokenizerError, match="the text must be a str, not bytes"):
         kind().train(b"abc", 300)  # type: ignore[arg-type]
@@ -110,7 +111,7 @@ def test_bad_special_tokens() -> None:
 
 
 def test_character_vocabulary_must_hold_the_characters() -> None:
-    with pytest.raises(TokenizerError, match="vocab_size=257 is too small: 258 tokens"):
+    with pytest.raises(TokenizerError, match="vocab_size=257 is too small: 259 tokens"):
         CharBPETokenizer().train("中文", 257)
 
 

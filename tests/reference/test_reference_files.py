@@ -279,10 +279,13 @@ def gpt2(fixtures_dir: Path) -> CharBPETokenizer:
 
 @pytest.mark.parametrize("byte_level", [False, True])
 def test_openai_files_are_written_and_read(byte_level: bool, tmp_path: Path) -> None:
-    tokenizer = CharBPETokenizer(byte_level=byte_level).train(WORDS + "<|endoftext|> 中é", 280)
+    tokenizer = CharBPETokenizer(GPT2_SPLIT_PATTERN, byte_level).train(WORDS + "<|endoftext|> 中é", 280)
     files = tmp_path / "vocab.json", tmp_path / "merges.txt"
     tokenizer.save_vocab_and_merges(*files)
-    assert vars(CharBPETokenizer().load_vocab_and_merges_from_openai(*files)) == vars(tokenizer)
+    loaded = CharBPETokenizer().load_vocab_and_merges_from_openai(*files)
+    assert loaded.pattern == (GPT2_SPLIT_PATTERN if byte_level else "")
+    loaded = CharBPETokenizer(GPT2_SPLIT_PATTERN).load_vocab_and_merges_from_openai(*files)
+    assert vars(loaded) == vars(tokenizer)
 
 
 def test_ranks_give_the_tokenizer_again() -> None:

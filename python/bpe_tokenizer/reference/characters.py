@@ -6,14 +6,13 @@ become characters, and merging works on the characters.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import saving
 from .naive import NaiveBPETokenizer
 from .smallest import Pair, PairTable, count_pairs, merge_pair
 from .splitting import GPT2_SPLIT_PATTERN, split
-from .text import FilePath, TokenizerError, replace_surrogates
+from .text import FilePath, replace_surrogates
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -45,11 +44,11 @@ BYTE_CHARACTERS = byte_characters()
 class CharBPETokenizer(NaiveBPETokenizer):
     """Byte-pair encoding of characters, with `Ġ` for the space.
 
-    The smallest tokens are the first 256 characters of Unicode and the other characters of the training text.
-    No other character can be encoded, so real tokenizers start from bytes.
+    The smallest tokens are the first 256 characters of Unicode, `Ġ`, and the other characters of the training
+    text. No other character can be encoded, so real tokenizers start from bytes.
 
     Args:
-        pattern: The split pattern; None is GPT-2's.
+        pattern: The split pattern; None or "" does not split: merges cross words.
         byte_level: Whether to start from bytes, each written as a printable character as in GPT-2's files.
             Then no character is unknown.
 
@@ -60,9 +59,9 @@ class CharBPETokenizer(NaiveBPETokenizer):
 
     >>> tokenizer = CharBPETokenizer().train("the cat in the hat", 260)
     >>> tokenizer.bpe_ranks
-    {('t', 'h'): 0, ('th', 'e'): 1, ('a', 't'): 2}
+    {('t', 'h'): 0, ('th', 'e'): 1}
     >>> [tokenizer.vocab[i] for i in tokenizer.encode("the cat")]
-    ['the', 'Ġ', 'c', 'at']
+    ['the', 'Ġ', 'c', 'a', 't']
     >>> tokenizer.encode("中")
     Traceback (most recent call last):
         ...
@@ -74,9 +73,9 @@ class CharBPETokenizer(NaiveBPETokenizer):
 
     def __init__(self, pattern: str | None = None, byte_level: bool = False) -> None:
         super().__init__()
-        self.pattern = GPT2_SPLIT_PATTERN if pattern is None else pattern
+        self.pattern = pattern or ""
         self.byte_level = byte_level
-        split("", self.pattern)
+        self.split("")
 
     def become(self, vocab: Mapping[int, Any], merges: PairTable) -> None:
         """Replace the vocabulary and the merges. The vocabulary has the special tokens too."""
@@ -85,8 +84,8 @@ class CharBPETokenizer(NaiveBPETokenizer):
         self.bpe_ranks = {(self.vocab[a], self.vocab[b]): number for (a, b), number in self.ranks.items()}
 
     def split(self, text: str) -> list[str]:
-        """Split a text with the split pattern."""
-        return split(text, self.pattern)
+        """Split a text with the split pattern, if there is one."""
+        return split(text, self.pattern) if self.pattern else super().split(text)
 
     def train(  # type: ignore[override]  # The order of the arguments is that of the tutorial.
         self,
@@ -118,13 +117,12 @@ class CharBPETokenizer(NaiveBPETokenizer):
         """Return the first 256 characters of Unicode and the others of the text, or those of the bytes.
 
         Each group is in the order of the code points. For the bytes this is the order of GPT-2's files, where
-        id 0 is "!".
+        id 0 is "!". In a vocabulary of characters, the token " " is a `Ġ` in the text.
         """
         if self.byte_level:
             return sorted(BYTE_CHARACTERS)
         first = [*map(chr, range(256))]
-        first[ord(" ")] = "Ġ"
-        return first + sorted(set(text.translate(SWAP_SPACE)).difference(first))
+        return first + sorted({"Ġ", *text.translate(SWAP_SPACE)}.difference(first))
 
     def initial_tokens(self, piece: str) -> list[str]:  # type: ignore[override]
         """Return the characters of a piece, or the characters of its bytes.
@@ -171,15 +169,14 @@ class CharBPETokenizer(NaiveBPETokenizer):
     def save_vocab_and_merges(self, vocab_path: FilePath, bpe_merges_path: FilePath) -> None:
         """Write the two files of GPT-2: the id of each token as JSON, and a line for each merge."""
         self.check_trained()
-        saving.write_json(vocab_path, self.inverse_vocab)
-        lines = ["#version: 0.2", *(f"{left} {right}" for left, right in self.bpe_ranks)]
-        Path(bpe_merges_path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        saving.write_openai_files(self, vocab_path, bpe_merges_path)
 
     def load_vocab_and_merges_from_openai(self, vocab_path: FilePath, bpe_merges_path: FilePath) -> "Self":
         """Replace this tokenizer by that of GPT-2's files, and return it.
 
-        It starts from bytes if the single characters of the vocabulary are those of bytes. Tokens that are
-        neither single characters nor made by a merge become special tokens.
+        It starts from bytes if the single characters of the vocabulary are those of bytes, and then it splits
+        with GPT-2's pattern if it has none. Tokens that are neither single characters nor made by a merge
+        become special tokens.
 
         Args:
             vocab_path: `encoder.json` or `vocab.json`: the id of each token, as JSON.
@@ -189,23 +186,12 @@ class CharBPETokenizer(NaiveBPETokenizer):
         Raises:
             TokenizerError: A file is invalid, or the two do not match: the message says where.
         """
-        ids = saving.read_json(vocab_path)
-        if not all(type(token_id) is int for token_id in ids.values()) or len(set(ids.values())) < len(ids):
-            raise TokenizerError(f"{vocab_path}: expected an integer for each token, and no integer twice")
-        known = {token for token in ids if len(token) == 1}
-        merges: PairTable = {}
-        for number, line in enumerate(Path(bpe_merges_path).read_text(encoding="utf-8").split("\n"), 1):
-            pair = line.split(" ")
-            if not line or (number == 1 and line.startswith("#version")):
-                continue
-            if len(pair) != 2 or not known.issuperset(pair) or "".join(pair) not in ids:
-                where = f"{bpe_merges_path}, line {number}: {line!r}"
-                raise TokenizerError(f"{where} is not two tokens of earlier lines whose merge has an id")
-            known.add("".join(pair))
-            merges.setdefault((ids[pair[0]], ids[pair[1]]), ids["".join(pair)])
+        ids, merges = saving.read_openai_files(vocab_path, bpe_merges_path)
+        known = {token for token in ids if len(token) == 1} | {a + b for a, b in merges}
         self.byte_level = known.issuperset(BYTE_CHARACTERS) and " " not in known
+        self.pattern = self.pattern or (GPT2_SPLIT_PATTERN if self.byte_level else "")
         self.special_tokens = {text: token_id for text, token_id in ids.items() if text not in known}
-        self.become({ids[token]: token for token in known}, merges)
+        self.become({ids[t]: t for t in known}, {(ids[a], ids[b]): ids[a + b] for a, b in merges})
         return self
 
 

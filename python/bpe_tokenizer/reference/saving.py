@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .text import FilePath, TokenizerError, printable
 
 if TYPE_CHECKING:
+    from .characters import CharBPETokenizer
     from .naive import NaiveBPETokenizer
 
 HEADER = {"format": "bpe_tokenizer.reference", "version": 1}
@@ -113,6 +115,107 @@ def write_listing(tokenizer: NaiveBPETokenizer, path: FilePath) -> None:
         token = f"{special[token_id]!r} special token" if token_id in special else printable(tree.token)
         lines.append(f"{token_id:>7}  {token}{parts}")
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_openai_files(tokenizer: CharBPETokenizer, vocab_path: FilePath, merges_path: FilePath) -> None:
+    """Write the two files of GPT-2."""
+    write_json(vocab_path, tokenizer.inverse_vocab)
+    lines = ["#version: 0.2", *(f"{left} {right}" for left, right in tokenizer.bpe_ranks)]
+    Path(merges_path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def read_openai_files(
+    vocab_path: FilePath, merges_path: FilePath
+) -> tuple[dict[str, int], dict[tuple[str, str], None]]:
+    """Read the two files of GPT-2: the id of each token, and the merges in order, each once.
+
+    Raises:
+        TokenizerError: A file is invalid, or the two do not match: the message says where.
+    """
+    ids = read_json(vocab_path)
+    if not all(type(token_id) is int for token_id in ids.values()) or len(set(ids.values())) < len(ids):
+        raise TokenizerError(f"{vocab_path}: expected an integer for each token, and no integer twice")
+    known = {token for token in ids if len(token) == 1}
+    merges: dict[tuple[str, str], None] = {}
+    for number, line in enumerate(Path(merges_path).read_text(encoding="utf-8").split("\n"), 1):
+        pair = line.split(" ")
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        if len(pair) != 2 or not known.issuperset(pair) or "".join(pair) not in ids:
+            where = f"{merges_path}, line {number}: {line!r}"
+            raise TokenizerError(f"{where} is not two tokens of earlier lines whose merge has an id")
+        known.add("".join(pair))
+        merges.setdefault((pair[0], pair[1]))
+    return ids, merges
+
+
+def save_tokenizer(
+    token_to_id: Mapping[str, int],
+    merges: Iterable[tuple[str, str]],
+    special_tokens: Mapping[str, int],
+    save_directory: FilePath,
+    tokenizer_name: str = "bpe_tokenizer",
+) -> None:
+    """Write the tokenizer of `words` to a directory: `tokenizer.json` and `tokenizer_config.json`.
+
+    Args:
+        token_to_id: The id of each token.
+        merges: The merges, in order.
+        special_tokens: The id of each special token.
+        save_directory: The directory; it is made if it does not exist.
+        tokenizer_name: A name for the config.
+    """
+    directory, lines = Path(save_directory), [f"{left} {right}" for left, right in merges]
+    directory.mkdir(parents=True, exist_ok=True)
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    by_id = sorted(special_tokens.items(), key=lambda entry: entry[1])
+    saved = {
+        "version": "1.0",
+        "type": "BPE",
+        "model": {"type": "BPE", "vocab": dict(token_to_id), "merges": lines},
+        "special_tokens": {
+            text: {"id": token_id, "content": text} for text, token_id in special_tokens.items()
+        },
+        "added_tokens": [{"id": token_id, "content": text, **flags} for text, token_id in by_id],
+    }
+    write_json(directory / "tokenizer.json", saved)
+    roles = {"bos": ("bos", "begin"), "eos": ("eos", "end"), "unk": ("unk",), "pad": ("pad",)}
+    config: dict[str, object] = {
+        "tokenizer_class": "BPETokenizer",
+        "model_max_length": 131_072,
+        "tokenizer_name": tokenizer_name,
+        "vocab_size": len(token_to_id),
+        "num_merges": len(lines),
+    }
+    for role, words in roles.items():
+        found = (text for text in special_tokens if any(word in text.lower() for word in words))
+        config[f"{role}_token"] = next(found, None)
+    write_json(directory / "tokenizer_config.json", config)
+
+
+def load_tokenizer(
+    load_directory: FilePath,
+) -> tuple[dict[str, int], list[tuple[str, str]], dict[str, int]]:
+    """Read what `save_tokenizer` wrote: the id of each token, the merges and the special tokens.
+
+    Raises:
+        FileNotFoundError: The directory has no `tokenizer.json`.
+        TokenizerError: The file is not such a file.
+    """
+    path = Path(load_directory, "tokenizer.json")
+    saved = read_json(path)
+    try:
+        special = saved.get("special_tokens", {}).items()
+        merges = saved["model"]["merges"]  # Newer files of Hugging Face's write a merge as a list of two.
+        pairs = [merge if isinstance(merge, list) else merge.split(" ", 1) for merge in merges]
+        vocab = {str(token): int(token_id) for token, token_id in saved["model"]["vocab"].items()}
+        return (
+            vocab,
+            [(str(left), str(right)) for left, right in pairs],
+            {str(text): int(record["id"]) for text, record in special},
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise TokenizerError(f"{path}: not a file of save_tokenizer: {error}") from error
 
 
 def write_json(path: FilePath, value: object) -> None:

@@ -15,7 +15,7 @@ PairTable: TypeAlias = dict[Pair, int]  # A count, a rank or a new id for each p
 
 
 def count_pairs(
-    tokens: Sequence[Token], counts: dict[tuple[Token, Token], int] | None = None, times: int = 1
+    tokens: Sequence[Token], tokens_stats: dict[tuple[Token, Token], int] | None = None, times: int = 1
 ) -> dict[tuple[Token, Token], int]:
     """Count how often each pair of neighbouring tokens occurs.
 
@@ -24,18 +24,18 @@ def count_pairs(
 
     Args:
         tokens: The tokens of a text, in order.
-        counts: Counts to add to (changed in place); None starts from nothing.
+        tokens_stats: Counts to add to (changed in place); None starts from nothing.
         times: How often the text occurs.
 
     Returns:
-        The count of each pair: `counts` if given, otherwise a new dict.
+        The count of each pair: `tokens_stats` if given, otherwise a new dict.
 
     >>> count_pairs([1, 2, 1, 2, 3])
     {(1, 2): 2, (2, 1): 1, (2, 3): 1}
     >>> count_pairs([1, 1, 1], times=10)
     {(1, 1): 20}
     """
-    counts = {} if counts is None else counts
+    counts = {} if tokens_stats is None else tokens_stats
     for pair in pairwise(tokens):
         counts[pair] = counts.get(pair, 0) + times
     return counts
@@ -44,13 +44,13 @@ def count_pairs(
 compute_pair_of_tokens_stats = count_pairs
 
 
-def merge_pair(tokens: Sequence[Token], pair: tuple[Token, Token], new_id: Token) -> list[Token]:
+def merge_pair(tokens: Sequence[Token], pair: tuple[Token, Token], idx: Token) -> list[Token]:
     """Replace every occurrence of a pair by a new token, from left to right.
 
     Args:
         tokens: The tokens of a text, in order.
         pair: The two neighbours to merge.
-        new_id: The token that replaces them.
+        idx: The token that replaces them: the new id.
 
     Returns:
         The new tokens.
@@ -64,7 +64,7 @@ def merge_pair(tokens: Sequence[Token], pair: tuple[Token, Token], new_id: Token
     position = 0
     while position < len(tokens):
         if tuple(tokens[position : position + 2]) == pair:
-            merged.append(new_id)
+            merged.append(idx)
             position += 2
         else:
             merged.append(tokens[position])

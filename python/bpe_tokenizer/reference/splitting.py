@@ -8,7 +8,7 @@ Split patterns need the `regex` module, because Python's `re` does not know the 
 """
 
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from .naive import NaiveBPETokenizer, learn_merges
 from .smallest import BasicBPE
@@ -16,6 +16,8 @@ from .text import TokenizerError
 
 if TYPE_CHECKING:
     import regex
+
+Pattern: TypeAlias = "str | regex.Pattern[str]"
 
 # Contractions; a word, a number or punctuation with the space at its front; white space without its last
 # space if a word follows. https://github.com/openai/gpt-2/blob/master/src/encoder.py
@@ -29,7 +31,7 @@ GPT4_SPLIT_PATTERN = (
 )
 
 
-def split(text: str, pattern: str) -> list[str]:
+def split(text: str, pattern: Pattern) -> list[str]:
     r"""Split a text into the matches of a pattern and the text between them. Nothing is lost.
 
     Two differences to Rust's regex engines: `$` also matches before a final line end (`\Z` does not), and
@@ -37,8 +39,8 @@ def split(text: str, pattern: str) -> list[str]:
 
     Args:
         text: The text to split.
-        pattern: A regular expression of the `regex` module, https://pypi.org/project/regex/. Empty matches
-            are not pieces.
+        pattern: A regular expression of the `regex` module, https://pypi.org/project/regex/, which may be
+            compiled. Empty matches are not pieces.
 
     Returns:
         The pieces, in order; joined, they are the text.
@@ -61,7 +63,7 @@ def split(text: str, pattern: str) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def compiled(pattern: str) -> "regex.Pattern[str]":
+def compiled(pattern: Pattern) -> "regex.Pattern[str]":
     """Compile a split pattern.
 
     Raises:
@@ -82,13 +84,18 @@ def compiled(pattern: str) -> "regex.Pattern[str]":
 class RegexBPE(BasicBPE):
     """The smallest tokenizer once more, on the pieces of GPT-4's pattern.
 
+    Attributes:
+        regex_pattern: The split pattern. Change it before training.
+
     >>> RegexBPE(258).train("dog. dog! dog?").encode("dog. dog!")
     [257, 46, 32, 257, 33]
     """
 
+    regex_pattern: str = GPT4_SPLIT_PATTERN
+
     def train(self, text: str) -> "RegexBPE":
         """Learn the merges of the pieces of a text."""
-        words = [(piece.encode(), 1) for piece in split(text, GPT4_SPLIT_PATTERN)]
+        words = [(piece.encode(), 1) for piece in split(text, self.regex_pattern)]
         for merge in learn_merges(words, range(256, self.vocab_size)):
             self.merges[merge.pair] = merge.new_id
             self.vocab[merge.new_id] = self.vocab[merge.pair[0]] + self.vocab[merge.pair[1]]
@@ -96,7 +103,7 @@ class RegexBPE(BasicBPE):
 
     def encode(self, text: str) -> list[int]:
         """Turn a text into ids, piece by piece."""
-        return list(chain.from_iterable(map(super().encode, split(text, GPT4_SPLIT_PATTERN))))
+        return list(chain.from_iterable(map(super().encode, split(text, self.regex_pattern))))
 
 
 class RegexBPETokenizer(NaiveBPETokenizer):

@@ -8,19 +8,39 @@ Units", 2016, https://aclanthology.org/P16-1162/.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import TypeAlias, TypeVar
 
-from . import saving
 from .characters import BYTE_CHARACTERS
+from .saving import load_tokenizer as load_tokenizer
+from .saving import save_tokenizer as save_tokenizer
 from .smallest import count_pairs, merge_pair
-from .splitting import GPT2_SPLIT_PATTERN, split
-from .text import FilePath, TokenizerError
+from .special import split_at_special
+from .splitting import Pattern, split
+from .text import TokenizerError
+
+# LLaMA 3's, but any white space may precede punctuation, where LLaMA 3's takes a space only.
+SPLIT_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|\s?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 # The symbols of a word: a tuple of strings, or a string with spaces between them, as in the paper.
 Word = TypeVar("Word", str, tuple[str, ...])
 Merge: TypeAlias = tuple[str, str]
+Ids: TypeAlias = Mapping[str, int]  # The id of each token, or the byte of each character.
+Characters: TypeAlias = Mapping[int, str]  # The printable character of each byte, or the token of each id.
+
+
+def pre_tokenize(text: str) -> list[str]:
+    """Split a text into pieces with `SPLIT_PATTERN`.
+
+    >>> pre_tokenize("Hello, world! It's 2026.")
+    ['Hello', ',', ' world', '!', ' It', "'s", ' ', '202', '6', '.']
+    """
+    return split(text, SPLIT_PATTERN)
 
 
 def get_stats(vocab: Mapping[Word, int]) -> dict[Merge, int]:
@@ -52,10 +72,19 @@ def merge_vocab(pair: Merge, vocab: Mapping[Word, int]) -> dict[Word, int]:
     return merged
 
 
+def build_byte_vocab() -> dict[int, str]:
+    """Return GPT-2's printable character of each byte, the visible characters first.
+
+    >>> build_byte_vocab()[ord(" ")]
+    'Ġ'
+    """
+    return dict(sorted(enumerate(BYTE_CHARACTERS), key=lambda entry: entry[1]))
+
+
 def train_bpe(
     corpus_iterator: Iterable[str], vocab_size: int, min_frequency: int = 2, verbose: bool = False
 ) -> tuple[dict[str, int], list[Merge]]:
-    """Learn a vocabulary from texts.
+    """Learn a vocabulary from texts. Of pairs with equal counts, the greatest pair of strings is merged.
 
     Args:
         corpus_iterator: The texts of the corpus; each is read once.
@@ -66,104 +95,119 @@ def train_bpe(
     Returns:
         The id of each token, and the merges in order.
 
+    Raises:
+        TokenizerError: `vocab_size` leaves no token to learn.
+
     >>> token_to_id, merges = train_bpe(["low low lower"], 259, min_frequency=1)
     >>> merges
-    [('l', 'o'), ('lo', 'w'), ('Ġ', 'low')]
+    [('o', 'w'), ('l', 'ow'), ('Ġ', 'low')]
     >>> token_to_id["Ġlow"]
     258
     """
-    words = Counter(piece for text in corpus_iterator for piece in split(text, GPT2_SPLIT_PATTERN))
+    if vocab_size <= 256:
+        raise TokenizerError(f"vocab_size={vocab_size} must be greater than 256, the number of bytes")
+    words = Counter(piece for text in corpus_iterator for piece in pre_tokenize(text))
     vocab = {tuple(BYTE_CHARACTERS[byte] for byte in word.encode()): times for word, times in words.items()}
     token_to_id = {character: byte for byte, character in enumerate(BYTE_CHARACTERS)}
     merges: list[Merge] = []
-    while len(token_to_id) < vocab_size and (counts := get_stats(vocab)):
-        best = max(counts, key=counts.__getitem__)
-        if counts[best] < min_frequency:
+    while len(merges) < vocab_size - 256 and (counts := get_stats(vocab)):
+        count, best = max((count, pair) for pair, count in counts.items())
+        if count < min_frequency:
             break
         vocab = merge_vocab(best, vocab)
         token_to_id["".join(best)] = len(token_to_id)
         merges.append(best)
         if verbose:
-            print(f"merge {len(merges)}: {best[0]} + {best[1]}, seen {counts[best]} times")
+            print(f"merge {len(merges)}: {best[0]} + {best[1]}, seen {count} times")
     return token_to_id, merges
 
 
-def encode_pre_token(pre_token: str, merges: Iterable[Merge]) -> list[str]:
-    """Turn a single piece into tokens: apply the merges in their order.
+def encode_pre_token(
+    pre_token_bytes: bytes, byte_to_char: Characters, merge_ranks: Mapping[Merge, int]
+) -> list[str]:
+    """Turn a single piece into tokens: merge the pair of the lowest rank, the leftmost first, and repeat.
 
-    >>> encode_pre_token(" lower", [("l", "o"), ("lo", "w")])
+    >>> encode_pre_token(b" lower", build_byte_vocab(), {("l", "o"): 0, ("lo", "w"): 1})
     ['Ġ', 'low', 'e', 'r']
     """
-    tokens = [BYTE_CHARACTERS[byte] for byte in pre_token.encode()]
-    for pair in merges:
-        tokens = merge_pair(tokens, pair, "".join(pair))
+    tokens = [byte_to_char[byte] for byte in pre_token_bytes]
+    while found := [(merge_ranks[p], i) for i, p in enumerate(pairwise(tokens)) if p in merge_ranks]:
+        _, i = min(found)
+        tokens[i : i + 2] = [tokens[i] + tokens[i + 1]]
     return tokens
 
 
 def make_cached_encoder(
-    token_to_id: Mapping[str, int], merges: Iterable[Merge], maxsize: int | None = 65_536
-) -> Callable[[str], list[int]]:
-    """Return a function that turns a text into ids, and remembers the ids of pieces.
+    byte_to_char: Characters, merge_ranks: Mapping[Merge, int], max_cache_size: int | None = 65_536
+) -> Callable[[bytes], tuple[str, ...]]:
+    """Return `encode_pre_token` as a function that remembers the tokens of pieces.
 
     Most pieces of a text repeat, so this is many times as fast.
 
-    >>> encoder = make_cached_encoder(*train_bpe(["low low lower"], 259, min_frequency=1))
-    >>> encoder("low low low")
-    [257, 258, 258]
+    >>> encoder = make_cached_encoder(build_byte_vocab(), {("l", "o"): 0, ("lo", "w"): 1})
+    >>> encoder(b" lower")
+    ('Ġ', 'low', 'e', 'r')
     """
-
-    @lru_cache(maxsize=maxsize)
-    def piece_ids(piece: str) -> list[int]:
-        return [token_to_id[token] for token in encode_pre_token(piece, merges)]
-
-    return lambda text: [i for piece in split(text, GPT2_SPLIT_PATTERN) for i in piece_ids(piece)]
+    return lru_cache(max_cache_size)(lambda data: tuple(encode_pre_token(data, byte_to_char, merge_ranks)))
 
 
-def encode(text: str, token_to_id: Mapping[str, int], merges: Iterable[Merge]) -> list[int]:
+def encode(
+    text: str, token_to_id: Ids, merges: Iterable[Merge], special_tokens: Ids, split_pattern: Pattern,
+    byte_to_char: Characters,
+) -> list[int]:  # fmt: skip
     """Turn a text into ids.
 
+    The text is cut at the special tokens, so a user who types one forges it: see `special`.
+
     >>> token_to_id, merges = train_bpe(["low low lower"], 259, min_frequency=1)
-    >>> encode("low low", token_to_id, merges)
-    [257, 258]
+    >>> special = {"<|end|>": 259}
+    >>> encode("low low<|end|>", token_to_id, merges, special, SPLIT_PATTERN, build_byte_vocab())
+    [257, 258, 259]
     """
-    return make_cached_encoder(token_to_id, merges)(text)
+    encoder = make_cached_encoder(byte_to_char, {pair: rank for rank, pair in enumerate(merges)})
+    ids: list[int] = []
+    for part in split_at_special(text, special_tokens):
+        if part in special_tokens:
+            ids.append(special_tokens[part])
+            continue
+        for piece in split(part, split_pattern):
+            ids += [token_to_id[token] for token in encoder(piece.encode())]
+    return ids
 
 
-def decode(ids: Iterable[int], token_to_id: Mapping[str, int]) -> str:
+def decode(
+    ids: Iterable[int], id_to_token: Sequence[str] | Characters, char_to_byte: Ids,
+    special_token_ids: Collection[int],
+) -> str:  # fmt: skip
     """Turn ids into text. Bytes that are not UTF-8 become U+FFFD.
 
-    Raises:
-        TokenizerError: An id is not in the vocabulary.
-
-    >>> decode([257, 258], train_bpe(["low low lower"], 259, min_frequency=1)[0])
-    'low low'
-    """
-    tokens = {token_id: token for token, token_id in token_to_id.items()}
-    try:
-        characters = "".join(tokens[token_id] for token_id in ids)
-    except KeyError as error:
-        raise TokenizerError(f"id {error} is not in the vocabulary of {len(tokens)} tokens") from error
-    return bytes(map(BYTE_CHARACTERS.index, characters)).decode("utf-8", "replace")
-
-
-def save_tokenizer(path: FilePath, token_to_id: Mapping[str, int], merges: Sequence[Merge]) -> None:
-    """Write the vocabulary and the merges to a JSON file."""
-    saving.write_json(path, {"vocab": dict(token_to_id), "merges": [list(pair) for pair in merges]})
-
-
-def load_tokenizer(path: FilePath) -> tuple[dict[str, int], list[Merge]]:
-    """Read what `save_tokenizer` wrote.
+    Args:
+        ids: The ids.
+        id_to_token: The token of each id, the special tokens too: a list, or a dict.
+        char_to_byte: The byte of each printable character.
+        special_token_ids: The ids of the special tokens, which are text and not characters of bytes.
 
     Raises:
-        TokenizerError: The file is not such a file.
+        TokenizerError: An id is not in the vocabulary, or its token is not made of characters of bytes.
+
+    >>> token_to_id, merges = train_bpe(["low low lower"], 259, min_frequency=1)
+    >>> char_to_byte = {character: byte for byte, character in build_byte_vocab().items()}
+    >>> decode([257, 258, 259], [*token_to_id, "<|end|>"], char_to_byte, {259})
+    'low low<|end|>'
     """
-    saved = saving.read_json(path)
-    try:
-        return {str(token): int(token_id) for token, token_id in saved["vocab"].items()}, [
-            (str(left), str(right)) for left, right in saved["merges"]
-        ]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise TokenizerError(f"{path}: not a file of save_tokenizer: {error}") from error
+    tokens = id_to_token if isinstance(id_to_token, Mapping) else dict(enumerate(id_to_token))
+    text, data = "", b""
+    for token_id in ids:
+        if token_id not in tokens:
+            raise TokenizerError(f"id {token_id} is not in the vocabulary of {len(tokens)} tokens")
+        token = tokens[token_id]
+        if token_id in special_token_ids:
+            text, data = text + data.decode("utf-8", "replace") + token, b""
+        elif char_to_byte.keys() >= set(token):
+            data += bytes(map(char_to_byte.__getitem__, token))
+        else:
+            raise TokenizerError(f"id {token_id}: {token!r} is no characters of bytes: is it special?")
+    return text + data.decode("utf-8", "replace")
 
 
 def apply_llama3_chat_template(
@@ -175,7 +219,7 @@ def apply_llama3_chat_template(
     '<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>'
     """
     header = "<|start_header_id|>{}<|end_header_id|>\n\n"
-    turns = [header.format(turn["role"]) + turn["content"].strip() + "<|eot_id|>" for turn in messages]
+    turns = [header.format(turn["role"]) + turn["content"] + "<|eot_id|>" for turn in messages]
     return "".join(["<|begin_of_text|>", *turns, header.format("assistant") * add_generation_prompt])
 
 
