@@ -79,9 +79,23 @@ def test_other_settings_are_refused(
         with pytest.raises(OptionError, match=f"another run \\(it differs in: {named}\\)"):
             tokenize_corpus(corpus, out, used, **options)
     corpus.write_text("other", encoding="utf-8")
-    with pytest.raises(OptionError, match="it differs in: inputs"):
-        tokenize_corpus(corpus, out, tokenizer, shard_tokens=25)
+    new = corpus.with_name("new.txt")
+    new.write_text("low", encoding="utf-8")
+    for inputs, named in (
+        (corpus, rf" \(changed: '{corpus.name}'\)"),
+        ([new], rf" \(added: 'new\.txt'; removed: '{corpus.name}'\)"),
+    ):
+        with pytest.raises(OptionError, match=rf"it differs in: inputs{named}\)"):
+            tokenize_corpus(inputs, out, tokenizer, shard_tokens=25)
     assert contents(out) == before
+    # The manifest of an earlier version, or a broken list.
+    manifest = json.loads(before["manifest.json"])
+    lists: list[dict[str, Any]] = [{}, {"inputs": [1]}, {"inputs": {}}, {"inputs": "x"}]
+    for listed in lists:
+        content = {**{key: value for key, value in manifest.items() if key != "inputs"}, **listed}
+        (out / "manifest.json").write_text(json.dumps(content), encoding="utf-8")
+        with pytest.raises(OptionError, match=r"it differs in: inputs"):
+            tokenize_corpus(new, out, tokenizer, shard_tokens=25)
     made = tokenize_corpus(corpus, out, tokenizer, "npy", overwrite=True)
     assert sorted(contents(out)) == ["manifest.json", "tokens-00000.npy"]
     assert made.documents == 1

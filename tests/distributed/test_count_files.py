@@ -163,6 +163,8 @@ def test_a_run_that_was_killed_goes_on(
     assert not (output / "manifest.json").exists()
     with pytest.raises(OptionError, match=r"another run \(it differs in: unit_bytes\)"):
         count(files, SETTINGS, **{**options, "range_bytes": 30_000})
+    with pytest.raises(OptionError, match=r"another run \(it differs in: inputs \(removed: '[^']+'\)\)"):
+        count(files[1:], SETTINGS, **options)
     done = len([*(output / "units").iterdir()])
     interrupt_at[0] = -1
     assert count(files, SETTINGS, **options) == SETTINGS.counts().add(files)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,11 +73,14 @@ class Manifest:
         settings: All settings that the contents of the shards depend on, as JSON values.
         shards: The finished shards, in order.
         skipped: Number of bad rows skipped in the run; None until the run is complete.
+        inputs: The inputs, as `listed_inputs` returns them; None for very many, and in manifests of earlier
+            versions. The digest in `settings` decides whether they are the same.
     """
 
     settings: Mapping[str, Any]
     shards: list[Shard] = field(default_factory=list)
     skipped: int | None = None
+    inputs: Sequence[Mapping[str, Any]] | None = None
 
     @property
     def documents(self) -> int:
@@ -98,6 +101,7 @@ class Manifest:
             "tokens": self.tokens,
             "skipped": self.skipped,
             "settings": dict(self.settings),
+            **({} if self.inputs is None else {"inputs": self.inputs}),
             "shards": [shard.to_json() for shard in self.shards],
         }
         return (json.dumps(content, indent=1) + "\n").encode()
@@ -115,7 +119,8 @@ class Manifest:
                 raise ValueError
             shards = [Shard.from_json(each) for each in content["shards"]]
             skipped = content["skipped"]
-            return cls(content["settings"], shards, None if skipped is None else count_of(skipped))
+            skipped = None if skipped is None else count_of(skipped)
+            return cls(content["settings"], shards, skipped, content.get("inputs"))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise CorpusError(
                 f"{path} is not the manifest of a run of this version; write to a new directory"

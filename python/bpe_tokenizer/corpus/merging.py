@@ -9,7 +9,8 @@ from typing import Any
 
 from bpe_tokenizer.arguments import check_flag, check_integer, check_path
 from bpe_tokenizer.atomic import replaced_file, write_atomically, write_errors
-from bpe_tokenizer.corpus.checksums import checksum, digest
+from bpe_tokenizer.corpus.checksums import checksum
+from bpe_tokenizer.corpus.input_list import inputs_digest
 from bpe_tokenizer.corpus.manifest import MANIFEST, Manifest, count_of, read_json
 from bpe_tokenizer.corpus.plan import unit_stem
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
@@ -57,7 +58,7 @@ def merge_manifests(
     settings = {
         **plan["settings"],
         "unit_bytes": plan["unit_bytes"],
-        "inputs": digest([(each["name"], each["size"], each["modified"]) for each in plan["inputs"]]),
+        "inputs": inputs_digest(plan["inputs"]),
     }
     shards = [shard for record in records for shard in record.shards]
     manifest = Manifest(settings, shards, sum(record.skipped for record in records))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from bpe_tokenizer.arguments import check_flag, check_integer, check_path
 from bpe_tokenizer.corpus.byte_sizes import byte_size
-from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.corpus.encoded import BatchEncoder
+from bpe_tokenizer.corpus.input_list import inputs_digest, listed_inputs
 from bpe_tokenizer.corpus.joining import write_meta
 from bpe_tokenizer.corpus.packing import PackStrategy
-from bpe_tokenizer.corpus.plan import input_names, plan_units
+from bpe_tokenizer.corpus.plan import plan_units
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus, files_of
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
 from bpe_tokenizer.corpus.settings import CorpusSettings
@@ -200,11 +200,10 @@ def _whole(
     on_event: OnEvent | None,
 ) -> TokenizedCorpus:
     """Write all documents into one sequence of shards."""
-    names = input_names(sources)
+    inputs = listed_inputs(sources)
     total = _size(sources)
-    identity = [(name, each.size, each.modified) for name, each in zip(names, sources, strict=True)]
-    values = {**settings.to_json(), "inputs": digest(identity)}
-    with ShardDirectory.open(path, values, names, overwrite, verify) as directory:
+    values = {**settings.to_json(), "inputs": inputs_digest(inputs)}
+    with ShardDirectory.open(path, values, inputs, overwrite, verify) as directory:
         kept = len(directory.shards)
         if kept and total is None:
             raise OptionError(

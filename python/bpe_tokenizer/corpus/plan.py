@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,13 +12,14 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from bpe_tokenizer.corpus.input_list import input_names, listed_inputs
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.readers import Input, ReadOptions, input_kind
 from bpe_tokenizer.readers.columns import import_pyarrow
 from bpe_tokenizer.readers.inputs import open_stored
 
-__all__ = ["PartKind", "Plan", "Unit", "input_names", "part_ranges", "plan_units", "unit_stem"]
+__all__ = ["PartKind", "Plan", "Unit", "part_ranges", "plan_units", "unit_stem"]
 
 PartKind: TypeAlias = Literal["bytes", "groups"]
 _VERSION = 1
@@ -94,15 +94,11 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        inputs = [
-            {"name": name, "size": each.size, "modified": each.modified}
-            for name, each in zip(self.names, self.inputs, strict=True)
-        ]
         return {
             "version": _VERSION,
             "unit_bytes": self.unit_bytes,
             "settings": self.settings.to_json(),
-            "inputs": inputs,
+            "inputs": listed_inputs(self.inputs),
             "units": [list(unit[1:]) for unit in self.units],
         }
 
@@ -161,24 +157,6 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
     if first < len(inputs):
         units.append(Unit(len(units), first, len(inputs) - first))
     return Plan(tuple(inputs), settings, unit_bytes, tuple(units))
-
-
-def input_names(inputs: Sequence[Input]) -> list[str]:
-    """Return the names of files without the directory that they have in common.
-
-    So the names are the same wherever a machine has the corpus.
-
-    >>> input_names([Input("/data/en/a.txt", None, 1, 1), Input("/data/de/a.txt", None, 1, 1)])
-    ['en/a.txt', 'de/a.txt']
-    """
-    names = [each.name.replace(os.sep, "/") for each in inputs]
-    directories = [name.split("/")[:-1] for name in names]
-    common = 0
-    for level in zip(*directories, strict=False):
-        if len(set(level)) > 1:
-            break
-        common += 1
-    return ["/".join(name.split("/")[common:]) for name in names]
 
 
 def part_ranges(source: Input, options: ReadOptions, unit_bytes: int) -> list[tuple[int, int, PartKind]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from bpe_tokenizer.atomic import (
     write_errors,
 )
 from bpe_tokenizer.corpus.checksums import is_intact
+from bpe_tokenizer.corpus.input_list import input_changes
 from bpe_tokenizer.corpus.joining import JOINED_FILES
 from bpe_tokenizer.corpus.manifest import MANIFEST, SHARD_NAME, Manifest, Shard
 from bpe_tokenizer.corpus.shard_store import ShardFile
@@ -26,6 +28,9 @@ from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 from bpe_tokenizer.readers import BadRow, Position
 
 __all__ = ["ShardDirectory"]
+
+# The manifest, which is written again after each shard, lists at most this many inputs.
+_MAX_LISTED = 100_000
 
 _TEMPORARY = re.compile(rf"\.({SHARD_NAME.pattern})\.([0-9a-f]+\.tmp|part)")
 
@@ -60,7 +65,7 @@ class ShardDirectory:
         cls,
         directory: Path,
         settings: Mapping[str, Any],
-        names: Sequence[str],
+        inputs: Sequence[Mapping[str, Any]],
         overwrite: bool,
         verify: bool = False,
     ) -> ShardDirectory:
@@ -69,7 +74,7 @@ class ShardDirectory:
         Args:
             directory: The directory; it is created if it does not exist.
             settings: All settings that the contents of the shards depend on, as JSON values.
-            names: The name of each input, for the list of skipped rows.
+            inputs: The `listed_inputs`.
             overwrite: Remove the files of an earlier run.
             verify: Compare the hashes of finished shards, not only their sizes and times.
 
@@ -83,7 +88,9 @@ class ShardDirectory:
         lock = DirectoryLock(directory, RUN_LOCK)
         try:
             with write_errors(directory):
-                output = cls(directory, Manifest(settings), SkippedRows(directory / SKIPPED, names), lock)
+                manifest = Manifest(settings, inputs=inputs if len(inputs) <= _MAX_LISTED else None)
+                skipped = SkippedRows(directory / SKIPPED, [each["name"] for each in inputs])
+                output = cls(directory, manifest, skipped, lock)
                 output._resume(overwrite, verify)
                 output._write_manifest()
         except BaseException:
@@ -171,8 +178,12 @@ class ShardDirectory:
             self._remove_temporary()
             self._check_empty()
             return
-        settings = self.manifest.settings
+        settings, inputs = self.manifest.settings, self.manifest.inputs
         differing = [key for key in settings if earlier.settings.get(key) != settings[key]]
+        if "inputs" in differing and inputs is not None and earlier.inputs is not None:
+            # A list that is not one of inputs, in a file that was changed, names none.
+            with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+                differing[differing.index("inputs")] = input_changes(earlier.inputs, inputs)
         if differing:
             raise OptionError(
                 f"{self.directory} holds the shards of another run (it differs in: {', '.join(differing)}); "
@@ -180,7 +191,7 @@ class ShardDirectory:
             )
         self._remove_temporary()
         self._written = _bytes_of(path)
-        self.manifest = earlier
+        self.manifest = replace(earlier, inputs=inputs)
         self._keep_intact(path.stat().st_mtime_ns, verify)
         self._remove_unlisted()
 

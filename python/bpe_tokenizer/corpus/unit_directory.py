@@ -23,6 +23,7 @@ from bpe_tokenizer.atomic import (
     write_errors,
 )
 from bpe_tokenizer.corpus.checksums import checksum, is_intact
+from bpe_tokenizer.corpus.input_list import input_changes
 from bpe_tokenizer.corpus.manifest import MANIFEST, SHARD_NAME, Shard, count_of, read_json
 from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.shard_store import ShardFile
@@ -349,18 +350,13 @@ def _check_plan(path: Path, data: bytes) -> None:
         settings = {**found["settings"], "unit_bytes": found["unit_bytes"]}
         mine = {**own["settings"], "unit_bytes": own["unit_bytes"]}
         differing = [key for key in mine if settings.get(key) != mine[key]]
-        for theirs, ours in zip(found["inputs"], own["inputs"], strict=False):
-            if theirs != ours:
-                differing.append(f"inputs: {theirs['name']} there, {ours['name']} here, or its size or time")
-                break
-        else:
-            if len(found["inputs"]) != len(own["inputs"]):
-                differing.append(f"inputs: {len(found['inputs'])} there, {len(own['inputs'])} here")
+        if found["inputs"] != own["inputs"]:
+            differing.append(input_changes(found["inputs"], own["inputs"]))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise OptionError(
             f"{path} is not the plan of a run of this version; write to a new directory"
         ) from None
-    said = ", ".join(differing)[:150] or "version"
+    said = ", ".join(differing)[:200] or "version"
     raise OptionError(
         f"{path.parent} holds the parts of another run (it differs in: {said}); write to another directory"
     )

@@ -7,6 +7,7 @@ range reads its parts of all files as streams and writes their sum. No process h
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import shutil
@@ -19,8 +20,8 @@ from typing import Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, replaced_file, write_atomically, write_errors
+from bpe_tokenizer.corpus.input_list import input_changes, listed_inputs
 from bpe_tokenizer.corpus.manifest import MANIFEST, count_of, read_json
-from bpe_tokenizer.corpus.plan import input_names
 from bpe_tokenizer.corpus.result import PathLike
 from bpe_tokenizer.corpus.skipped_rows import SKIPPED
 from bpe_tokenizer.distributed.arrow import CountSettings, add_texts
@@ -230,14 +231,13 @@ def count_to_files(
     sources = tuple(find_inputs(inputs))
     warn_of_separators(sources, read, settings.special_tokens)
     units = plan_count(sources, read, unit_bytes)
-    names = input_names(sources)
     plan = {
         "version": _VERSION,
         "settings": repr(settings),
         "read": asdict(read),
         "unit_bytes": unit_bytes,
         "partitions": partitions,
-        "inputs": [[name, each.size, each.modified] for name, each in zip(names, sources, strict=True)],
+        "inputs": [list(each.values()) for each in listed_inputs(sources)],
     }
     with _CountDirectory(output, plan) as directory:
         finished = directory.finished()
@@ -344,10 +344,19 @@ class _CountDirectory:
                 return
             found = read_json(path) or {}
             own = json.loads(data)
-            differing = ", ".join(key for key in own if found.get(key) != own[key]) or "version"
+            differing = [key for key in own if found.get(key) != own[key]] or ["version"]
+            if "inputs" in differing:
+                # Another version wrote another list.
+                with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+                    keys = ("name", "size", "modified")
+                    there, here = (
+                        [dict(zip(keys, each, strict=True)) for each in content["inputs"]]
+                        for content in (found, own)
+                    )
+                    differing[differing.index("inputs")] = input_changes(there, here)
             raise OptionError(
-                f"{self.path} holds the counts of another run (it differs in: {differing}); write to another "
-                "directory"
+                f"{self.path} holds the counts of another run (it differs in: {', '.join(differing)}); write "
+                "to another directory"
             )
         others = sorted(each.name for each in self.path.iterdir() if each.name != RUN_LOCK)
         if others:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.corpus.plan import PartKind, input_names, part_ranges
+from bpe_tokenizer.corpus.input_list import input_names
+from bpe_tokenizer.corpus.plan import PartKind, part_ranges
 from bpe_tokenizer.corpus.result import PathLike
 from bpe_tokenizer.corpus.skipped_rows import skipped_line
 from bpe_tokenizer.distributed.arrow import CountSettings, counts_to_batch

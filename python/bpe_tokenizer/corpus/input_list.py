@@ -1,0 +1,101 @@
+"""What a run writes down of its inputs, and how it says that those of another run differ."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from bpe_tokenizer.corpus.checksums import digest
+from bpe_tokenizer.errors import shorten
+from bpe_tokenizer.readers import Input
+
+__all__ = ["input_changes", "input_names", "inputs_digest", "listed_inputs"]
+
+# In an error: the names of each kind of change, the characters of a name, and those of all.
+_SHOWN, _SHOWN_NAME, _MAX_SHOWN = 2, 40, 150
+# Directories that are tried, of a file whose name is everywhere.
+_MAX_PLACES = 20
+
+
+def input_names(inputs: Sequence[Input]) -> list[str]:
+    """Return the names of files without the directory that they have in common.
+
+    So the names are the same wherever a machine has the corpus.
+
+    >>> input_names([Input("/data/en/a.txt", None, 1, 1), Input("/data/de/a.txt", None, 1, 1)])
+    ['en/a.txt', 'de/a.txt']
+    """
+    names = [each.name.replace(os.sep, "/") for each in inputs]
+    directories = [name.split("/")[:-1] for name in names]
+    common = 0
+    for level in zip(*directories, strict=False):
+        if len(set(level)) > 1:
+            break
+        common += 1
+    return ["/".join(name.split("/")[common:]) for name in names]
+
+
+def listed_inputs(inputs: Sequence[Input]) -> list[dict[str, Any]]:
+    """Return what a run writes down of its inputs, as JSON values."""
+    return [
+        {"name": name, "size": each.size, "modified": each.modified}
+        for name, each in zip(input_names(inputs), inputs, strict=True)
+    ]
+
+
+def inputs_digest(listed: Sequence[Mapping[str, Any]]) -> str:
+    """Return the SHA-256 of the `listed_inputs` of a run."""
+    return digest([(each["name"], each["size"], each["modified"]) for each in listed])
+
+
+def input_changes(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
+    """Return which inputs of a run are not those of an earlier one, for messages.
+
+    Args:
+        earlier: The `listed_inputs` of the earlier run.
+        now: Those of this run.
+
+    Raises:
+        KeyError, TypeError, AttributeError: A list is not one of inputs.
+
+    >>> input_changes([{"name": "a.txt", "size": 1}], [{"name": "a.txt", "size": 2}, {"name": "b.txt"}])
+    "inputs (added: 'b.txt'; changed: 'a.txt')"
+    """
+    there: Mapping[str, Mapping[str, Any]] = {each["name"]: dict(each) for each in earlier}
+    here: Mapping[str, Mapping[str, Any]] = {each["name"]: dict(each) for each in now}
+    # Another file may change the directory that all have in common.
+    there, here = _below_one_directory(there, here), _below_one_directory(here, there)
+    kinds = {
+        "added": [name for name in here if name not in there],
+        "removed": [name for name in there if name not in here],
+        "changed": [name for name in here if name in there and _differ(here[name], there[name])],
+    }
+    said = "; ".join(f"{kind}: {_first(names)}" for kind, names in kinds.items() if names)
+    said = said if len(said) <= _MAX_SHOWN else f"{said[: _MAX_SHOWN - 3]}..."
+    return f"inputs ({said or 'their order'})"
+
+
+def _below_one_directory(
+    names: Mapping[str, Mapping[str, Any]], others: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """Return inputs with the directory before their names that makes most of them inputs of the others."""
+    first = next(iter(names), "")
+    places = (each[: -len(first)] for each in others if each.endswith(f"/{first}"))
+    directories = ["", *islice(places, _MAX_PLACES)]
+
+    def common(directory: str) -> int:
+        return sum(not _differ(others.get(f"{directory}{name}", {}), each) for name, each in names.items())
+
+    best = max(directories, key=common)
+    return {f"{best}{name}": each for name, each in names.items()}
+
+
+def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return any(one.get(key) != other.get(key) for key in ("size", "modified"))
+
+
+def _first(names: Sequence[str]) -> str:
+    shown = ", ".join(shorten(name, _SHOWN_NAME) for name in names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN:,} more"
