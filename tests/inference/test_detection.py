@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -210,6 +211,14 @@ def test_a_backend_that_cannot_load_the_path(tmp_path: Path, backend: Any, messa
     path.write_bytes(b"GGUF")
     with pytest.raises(OptionError, match=message):
         load_model(path, backend)
+
+
+def test_a_model_directory_must_be_converted_for_openvino(tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).touch()
+    command = f'--task text-generation-with-past --model "{tmp_path}" "{tmp_path}-openvino"'
+    with pytest.raises(OptionError, match=re.escape(command)):
+        load_model(f"{tmp_path}/", "intel_openvino")
 
 
 def test_a_library_that_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

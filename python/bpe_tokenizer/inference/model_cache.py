@@ -17,7 +17,7 @@ from bpe_tokenizer.inference.detection import check_installed, choose_backend, n
 from bpe_tokenizer.inference.engines.registry import ENGINES, backends_for
 from bpe_tokenizer.inference.language_model import LanguageModel
 from bpe_tokenizer.inference.loading import load
-from bpe_tokenizer.inference.model_files import FileStates, file_states, is_address, kind_of
+from bpe_tokenizer.inference.model_files import FileStates, ModelKind, file_states, is_address, kind_of
 from bpe_tokenizer.inference.options import LoadOptions
 
 __all__ = ["ModelCache", "cached_models", "free_model", "free_models", "load_model"]
@@ -160,6 +160,12 @@ def _key(path: _Path, backend: InferenceBackend | str | None, options: LoadOptio
         chosen = choose_backend(kind)
     else:
         chosen = named_backend(backend)
+        conversion = ENGINES[chosen].conversion
+        if kind is ModelKind.SAFETENSORS and conversion:
+            raise OptionError(
+                f"{os.fspath(path)}: is {kind.value}, which {chosen.name} cannot load: convert it with "
+                f"{conversion.format(Path(path))} (pip install optimum-intel[openvino])"
+            )
         if kind not in ENGINES[chosen].kinds:
             able = " or ".join(other.name for other in backends_for(kind))
             raise OptionError(

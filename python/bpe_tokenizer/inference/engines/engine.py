@@ -26,6 +26,8 @@ class Engine:
         missing_hardware: Returns which hardware the machine lacks; "" if it has all.
         missing_build: Returns what the installed library was built without; "" if nothing is missing.
         partial_kinds: Those of `kinds` of which it loads only some models. Other engines are preferred.
+        conversion: The command that converts a model directory with safetensors, with `{0}` for its path; ""
+            if none is needed.
         is_server: Whether the model runs in a server, not in this process.
     """
 
@@ -36,6 +38,7 @@ class Engine:
     missing_hardware: Callable[[Machine], str] = lambda _: ""
     missing_build: Callable[[Machine], str] = lambda _: ""
     partial_kinds: tuple[ModelKind, ...] = ()
+    conversion: str = ""
     is_server: bool = False
 
     def not_installed(self, machine: Machine) -> str:

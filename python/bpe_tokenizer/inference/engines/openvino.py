@@ -135,6 +135,8 @@ ENGINE = Engine(
     # Few types of weights in a GGUF file.
     partial_kinds=(ModelKind.GGUF,),
     load=lambda path, options: OpenVinoModel(Path(path), options),
+    # Not run here: optimum-intel conflicts with Transformers 5.
+    conversion='optimum-cli export openvino --task text-generation-with-past --model "{0}" "{0}-openvino"',
     install_command=lambda _: "pip install openvino-genai",
     missing_hardware=lambda machine: "" if machine.has_intel_hardware else "no Intel processor or GPU",
 )
