@@ -744,7 +744,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             raise argument_error(BPETokenizer.from_pretrained, unknown)
         from bpe_tokenizer.formats import huggingface
 
-        tokenizer = cls.from_model(huggingface.load(huggingface.saved_path(directory)))
+        tokenizer = cls.from_model(huggingface.load(directory))
         if check_flag("verbose", verbose):
             print(f"Loaded {tokenizer} from {directory}", file=sys.stderr)
         return tokenizer

@@ -37,7 +37,8 @@ with warnings.catch_warnings():
     huggingface_hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
 
 CONSTANTS = importlib.import_module("huggingface_hub.constants")
-FILES = ["tokenizer.json", "special_tokens_map.json", "chat_template.jinja", "tokenizer_config.json"]
+BESIDE = ["special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer_config.json"]
+FILES = ["tokenizer.json", *BESIDE]
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +90,11 @@ def same(model: Model, tokenizer: BPETokenizer, text: str = "Grüße <|bos|> 日
     )
 
 
+def paths(server: HubServer) -> list[list[str]]:
+    """The paths of the requests since the last time, in parts."""
+    return [request.path.split("/") for request in server.take()]
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
@@ -102,9 +108,24 @@ def test_only_the_files_of_the_tokenizer_are_fetched(
     assert same(model, tokenizer)
     assert model.config["chat_template"] == "{{ messages }}"
     fetched = [request.path.rpartition("/")[2] for request in server.requests if request.method == "GET"]
+    commit = fetched.pop(1)  # the list of its files
     assert sorted(fetched) == ["chat_template.jinja", "tokenizer.json", "tokenizer_config.json"]
+    assert server.requests[2].path == f"/api/models/owner/name/revision/{commit}"
     assert requested_files(server, "HEAD") == FILES
     assert all(request.authorization is None for request in server.take())
+
+
+def test_additional_chat_templates_are_fetched(
+    server: HubServer, files: dict[str, bytes], cache: Path
+) -> None:
+    others = {"rag.jinja": b"rag", "tool_use.jinja": b"tools", "README.md": b"#", "old/x.jinja": b"x"}
+    others = {f"additional_chat_templates/{name}": data for name, data in others.items()}
+    server.publish("owner/name", files | others)
+    expected = {"default": "{{ messages }}", "rag": "rag", "tool_use": "tools"}
+    for local in (False, True):
+        found = hub.load("owner/name", cache_dir=cache, local_files_only=local).config["chat_template"]
+        assert {each["name"]: each["template"] for each in found} == expected
+    assert "README.md" not in requested_files(server, "HEAD")
 
 
 def test_the_second_time_the_cache_gives_the_content(
@@ -127,7 +148,7 @@ def test_all_files_are_of_one_commit(server: HubServer, files: dict[str, bytes],
     )
     server.take()
     assert hub.load("owner/name", cache_dir=cache).config["chat_template"] == "new"
-    assert {request.path.split("/")[4] for request in server.take()} == {"main", new}
+    assert {path[6 if path[1] == "api" else 4] for path in paths(server)} == {"main", new}
     assert hub.load("owner/name", cache_dir=cache, revision=old).config["chat_template"] == "{{ messages }}"
 
 
@@ -218,10 +239,11 @@ def test_a_folder_and_a_file_of_a_repository(
 ) -> None:
     inside = {f"text/tokenizer/{name}": data for name, data in files.items()}
     server.publish("owner/name", inside | {"tokenizer.json": b"{}"})
-    for name in ("text/tokenizer", "text/tokenizer/tokenizer.json"):
-        model = hub.load(f"owner/name/{name}", cache_dir=cache)
-        assert same(model, tokenizer)
-        assert model.config["chat_template"] == "{{ messages }}"
+    model = hub.load("owner/name/text/tokenizer", cache_dir=cache)
+    assert same(model, tokenizer)
+    assert model.config["chat_template"] == "{{ messages }}"
+    alone = hub.load("owner/name/text/tokenizer/tokenizer.json", cache_dir=cache)
+    assert (alone.core.merges, alone.config) == (tokenizer.merges, {})
     with pytest.raises(
         HubError, match=r"owner/name: holds no file 'text/vocab\.gguf'; see http.*/owner/name for"
     ):
@@ -546,7 +568,7 @@ def test_local_paths_come_first(
     server.publish("owner/name", {})
     tokenizer.save(tmp_path / "owner/name")
     monkeypatch.chdir(tmp_path)
-    for source in ("owner/name", Path("owner/name"), str(tmp_path / "owner/name/tokenizer.json")):
+    for source in ("owner/name", Path("owner/name"), str(tmp_path / "owner/name")):
         assert same(hub.load(source), tokenizer)
     with pytest.raises(FormatError, match="no such file or directory"):
         hub.load(Path("owner/other"))  # a Path is never the name of a repository

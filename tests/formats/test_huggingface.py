@@ -20,7 +20,7 @@ from bpe_tokenizer import (
     PostProcessor,
     _core,
 )
-from bpe_tokenizer.formats import huggingface
+from bpe_tokenizer.formats import hub, huggingface
 from bpe_tokenizer.formats.huggingface.decoder import read_decoder, write_decoder
 from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor
 from bpe_tokenizer.formats.huggingface.pre_tokenizer import (
@@ -133,15 +133,26 @@ def test_files_under_another_name_are_found(
 ) -> None:
     plain_tokenizer.save(tmp_path)
     rename(tmp_path, "tokenizer", "plain")
-    assert contents(BPETokenizer.from_pretrained(tmp_path).model) == contents(plain_tokenizer.model)
+    for load in (BPETokenizer.from_pretrained, BPETokenizer.load):
+        assert contents(load(tmp_path).model) == contents(plain_tokenizer.model)
     plain_tokenizer.save(tmp_path)
     rename(tmp_path, "tokenizer", "other")
     with pytest.raises(FormatError, match=r"tokenizer\.json"):
         BPETokenizer.from_pretrained(tmp_path)  # which of the two?
     tokenizer.save(tmp_path)
     assert contents(BPETokenizer.from_pretrained(tmp_path).model) == contents(tokenizer.model)
-    assert contents(huggingface.load(tmp_path / "plain.json")) == contents(plain_tokenizer.model)
-    assert contents(huggingface.load(str(tmp_path / "tokenizer.json"))) == contents(tokenizer.model)
+
+
+def test_the_path_of_a_tokenizer_json_is_the_file_alone(tokenizer: BPETokenizer, tmp_path: Path) -> None:
+    model = Model(tokenizer.model.core, {"bos": "<|unk|>"}, config={"chat_template": "T"})
+    huggingface.save(model, tmp_path)
+    (tmp_path / "added_tokens.json").write_text("[")
+    path = tmp_path / "tokenizer.json"
+    for alone in (huggingface.load(path), BPETokenizer.load(str(path)).model, hub.load(path)):
+        assert (alone.named_tokens, alone.config, alone.post_processor) == ({}, {}, PostProcessor())
+        assert alone.core.vocab == model.core.vocab
+    for whole in (huggingface.load(tmp_path), BPETokenizer.load(tmp_path).model, hub.load(str(tmp_path))):
+        assert (whole.named_tokens["bos"], whole.config["chat_template"]) == ("<|unk|>", "T")
 
 
 def test_a_path_that_is_too_long(tmp_path: Path) -> None:
@@ -488,13 +499,12 @@ def test_both_readers_of_added_tokens_read_the_same(tmp_path: Path) -> None:
     slow = huggingface.load(tmp_path)
     assert slow.core.__getnewargs_ex__() == expected.core.__getnewargs_ex__()
     assert slow == dataclasses.replace(expected, core=slow.core)
-    # The config contradicts it.
+    # The flags of the config count, as in transformers.
     del config["added_tokens_decoder"]["261"]["x"]
     config["added_tokens_decoder"]["261"]["single_word"] = False
     config_path.write_text(json.dumps(config))
     assert _core.AddedTokensDecoder.parse(config_path.read_bytes()) is not None
-    with pytest.raises(FormatError, match=r"added_tokens_decoder\.261\.single_word: False contradicts"):
-        huggingface.load(tmp_path)
+    assert huggingface.load(tmp_path).core.added_tokens[1] == added[1]._replace(single_word=False)
 
 
 # -- what the config says -------------------------------------------------------------------------------
@@ -841,13 +851,13 @@ def test_a_changed_tokenizer_json_wins(tmp_path: Path) -> None:
     )
     document = read(tmp_path / "tokenizer.json")
     document["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = r"\p{L}+"
-    document["added_tokens"][0]["lstrip"] = True
+    document["added_tokens"][0]["lstrip"] = True  # added_tokens_decoder counts, as in transformers
     document["added_tokens"].append(added_token(SIZE + 1, "<new>"))
     write(tmp_path, document)
     model = huggingface.load(tmp_path)
     assert model.core.split_patterns == [r"\p{L}+"]
     assert [token[0] for token in model.core.added_tokens] == ["<eos>", "<new>"]
-    assert AddedToken(*model.core.added_tokens[0]).lstrip
+    assert not AddedToken(*model.core.added_tokens[0]).lstrip
     assert model.named_tokens == {"eos": "<eos>"}
 
 

@@ -378,25 +378,17 @@ def test_byte_fallback_without_byte_tokens_has_no_effect(tmp_path: Path) -> None
 REFUSED_CONFIGS: list[tuple[Any, str]] = [
     ({"eos_token": 5}, "eos_token: must be a string, not 5"),
     ({"eos_token": {"text": "x"}}, "eos_token.content: is missing"),
-    ({"eos_token": "<nowhere>"}, "eos_token: '<nowhere>' is not a token of tokenizer.json"),
-    ({"mask_token": "<nowhere>"}, "mask_token: '<nowhere>' is not a token of tokenizer.json"),
+    ({"additional_special_tokens": [5]}, r"additional_special_tokens\[0\]: must be a string, not 5"),
     (
-        {"additional_special_tokens": ["<nowhere>"]},
-        r"additional_special_tokens\[0\]: '<nowhere>' is not a token",
-    ),
-    ({"extra_special_tokens": {"image": "<i>"}}, r"extra_special_tokens.image: '<i>' is not a token"),
-    (
-        {"added_tokens_decoder": {"259": {"content": "<x>"}}},
-        "decoder.259: .* is not an added token of tokenizer.json",
+        {"added_tokens_decoder": {"999": {"content": "<x>"}}},
+        "decoder.999: gives '<x>' the id 999, but by tokenizer.json, as in transformers, it has 2.*; correct",
     ),
     (
         {"added_tokens_decoder": {"7": {"content": "<bos>"}}},
-        "decoder.7: .* is not an added token of tokenizer.json",
+        "decoder.7: gives '<bos>' the id 7, .* or load tokenizer.json by its path: alone",
     ),
-    (
-        {"added_tokens_decoder": {"259": {"content": "<bos>", "lstrip": False}}},
-        "decoder.259.lstrip: False contradicts tokenizer.json about '<bos>'",
-    ),
+    ({"added_tokens_decoder": {"x": {"content": "<bos>"}}}, "added_tokens_decoder: 'x' is not an id"),
+    ({"added_tokens_decoder": {"259": {"content": "<bos>", "lstrip": 1}}}, "lstrip: must be true or false"),
     ({"bpe_tokenizer": "x"}, "bpe_tokenizer: must be an object, not 'x'"),
     ({"bpe_tokenizer": {"pre_tokenizers": 5}}, "bpe_tokenizer.pre_tokenizers: must be an array, not 5"),
     ({"bpe_tokenizer": {"normalizers": [["X"]]}}, r"bpe_tokenizer.normalizers\[0\]: \['X'\] is not a step"),
@@ -410,16 +402,6 @@ def test_configs_that_are_refused_by_name(config: Any, message: str, tmp_path: P
     write(tmp_path, good())
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     with pytest.raises(FormatError, match=rf"tokenizer_config\.json: .*{message}"):
-        huggingface.load(tmp_path)
-
-
-def test_a_config_that_contradicts_the_file_it_was_saved_with(tmp_path: Path) -> None:
-    huggingface.save(small_model(AddedToken("<a>", SIZE), AddedToken("<b>", SIZE + 1)), tmp_path)
-    path = tmp_path / "tokenizer_config.json"
-    config = json.loads(path.read_text())
-    config["added_tokens_decoder"][str(SIZE + 1)]["lstrip"] = True
-    path.write_text(json.dumps(config))
-    with pytest.raises(FormatError, match=r"_decoder\.257\.lstrip: True contradicts .* about '<b>'"):
         huggingface.load(tmp_path)
 
 

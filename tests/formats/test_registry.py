@@ -132,7 +132,7 @@ def test_a_directory_is_what_its_usual_files_are(directory: Path, tmp_path: Path
     put("gpt2 (merges)", "merges.txt")
     assert detect(tmp_path) == (get_format("gpt2"), tmp_path / "vocab.json")
     put("huggingface", "tokenizer.json")
-    assert detect(tmp_path) == (get_format("huggingface"), tmp_path / "tokenizer.json")
+    assert detect(tmp_path) == (get_format("huggingface"), tmp_path)
     put("minbpe", "tokenizer.json")
     assert detect(tmp_path) == (get_format("minbpe"), tmp_path / "tokenizer.json")
 

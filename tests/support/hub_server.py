@@ -102,7 +102,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, next(file for file in files if self.path == f"/blob/{_etag(file)}"), {})
         elif match := _RESOLVE.fullmatch(self.path):
             self._file(*match.groups())
-        elif match := _API.fullmatch(self.path):
+        elif (match := _API.fullmatch(self.path)) and match[1] in hub.moved:
+            self._send(307, b"", {"Location": self.path.replace(match[1], hub.moved[match[1]], 1)})
+        elif match:
             files_ = self._files(match[1], match[3])
             if files_ is not None and hub.is_unlisted:
                 self._send(418, b"", {})

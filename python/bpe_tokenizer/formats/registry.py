@@ -204,7 +204,8 @@ def detect(path: str | os.PathLike[str]) -> tuple[Format, Path]:
             file of any format.
 
     Returns:
-        The format, and the path to load: the path itself, or the file in the directory.
+        The format, and the path to load: the path itself, or the file in the directory; the directory for a
+        tokenizer.json, which counts together with the files beside it.
 
     Raises:
         FormatError: The file does not exist or is of no known format, or a directory holds no tokenizer or
@@ -341,10 +342,15 @@ def _detect_in_directory(directory: Path) -> tuple[Format, Path]:
             found = _match(_open_probe(path))
             # A vocab.json without its merges.txt belongs to another tokenizer, like WordPiece.
             if found is not None and (not found.companions or _has_companion(path, found)):
-                return found, path
+                return found, directory if found.name == "huggingface" else path
     candidates = list(_candidates(directory))
     if len(candidates) == 1:
-        return candidates[0]
+        entry, path = candidates[0]
+        # The two files have had other names.
+        has_config = entry.is_directory and path.with_name(f"{path.stem}_config.json").exists()
+        return entry, directory if has_config else path
+    if not candidates and (directory / "tokenizer.json").is_file():
+        return detect(directory / "tokenizer.json")  # says what is wrong with it
     if not candidates:
         raise FormatError(f"{directory}: holds no file of a known tokenizer format{_hint(directory)}")
     names = ", ".join(sorted(path.name for _, path in candidates)[:5])

@@ -39,7 +39,7 @@ def tokenizer_path(model_path: _Path) -> Path | None:
         model_path: The path of the model, as for `load_model`.
 
     Returns:
-        A GGUF file, or a file of a model directory, for `BPETokenizer.load`; None if the model has no
+        A GGUF file, a model directory or a file of it, for `BPETokenizer.load`; None if the model has no
         tokenizer in a known format, as in a server.
 
     Raises:

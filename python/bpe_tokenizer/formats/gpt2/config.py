@@ -6,7 +6,7 @@ They are read as `transformers` 5 reads them for the classes of `CLASSES` (`_fro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,10 @@ from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.huggingface.config import (
     Config,
     added_tokens_decoder,
-    named_token_fields,
     read_config,
-    token_content,
 )
-from bpe_tokenizer.formats.json_file import Field, read_json
+from bpe_tokenizer.formats.huggingface.tokens_beside import with_tokens_beside
+from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken, PostProcessor
 
 __all__ = ["CLASSES", "ConfigFiles", "TokenizerClass", "read_config_files", "write_config"]
@@ -92,7 +91,7 @@ def read_config_files(vocab_path: Path, vocab: Mapping[str, int]) -> ConfigFiles
     # `read_config` takes the path of a tokenizer.json, which need not exist.
     config = read_config(vocab_path.with_name("tokenizer.json"), b"")
     splitting = _read_class(config.fields.get("tokenizer_class"))
-    added = _read_added(config, vocab_path.with_name("added_tokens.json"), vocab)
+    added = {token.content: token for token in with_tokens_beside(config, [], vocab, "vocab.json")}
     named = config.role_tokens()
     for role in splitting.roles:
         named.setdefault(role, _DEFAULT_TOKEN)
@@ -121,58 +120,6 @@ def _read_class(field: Field) -> TokenizerClass:
             "Load the model's tokenizer.json instead"
         )
     return splitting
-
-
-def _read_added(config: Config, added_tokens_json: Path, vocab: Mapping[str, int]) -> dict[str, AddedToken]:
-    """The added tokens by text, including those that the config names."""
-    decoder = config.fields.get("added_tokens_decoder")
-    named = {token_content(name): name for name in named_token_fields(config.fields) if token_content(name)}
-    tokens: dict[str, AddedToken] = {}
-    next_id = len(vocab)
-    entries = _decoder_entries(decoder) if not decoder.is_null else _added_entries(added_tokens_json, named)
-    for field, token in sorted(entries, key=lambda entry: entry[1].id):
-        if token.content in tokens:
-            first = tokens[token.content].id
-            raise field.error(f"duplicate added token {shorten(token.content)}: ids {first} and {token.id}")
-        expected = vocab.get(token.content, next_id)
-        next_id += token.content not in vocab
-        if token.id != expected:
-            raise field.error(
-                f"the added token {shorten(token.content)} has the id {token.id}, but transformers would "
-                f"give it {expected}; correct it, or add the token to vocab.json"
-            )
-        tokens[token.content] = token._replace(special=token.special or token.content in named)
-    for content, name in named.items():
-        if content not in tokens:
-            if content not in vocab:
-                raise name.refused("is neither in vocab.json nor an added token; set this to null")
-            tokens[content] = _flagged(name, content, vocab[content])
-    return tokens
-
-
-def _decoder_entries(field: Field) -> Iterator[tuple[Field, AddedToken]]:
-    for key in field.members():
-        entry = field.get(key)
-        if not (key.isascii() and key.isdecimal() and len(key) <= 10):
-            raise field.error(f"{shorten(key)} is not an id")
-        content = entry.need("content").text()
-        special = entry.get("special").flag(default=False)
-        yield entry, _flagged(entry, content, int(key))._replace(special=special)
-
-
-def _added_entries(path: Path, named: Mapping[str, Field]) -> Iterator[tuple[Field, AddedToken]]:
-    """The tokens of added_tokens.json, an object of texts and ids."""
-    document = read_json(path) if path.exists() else Field(path, "", {})
-    for content in document.members():
-        field = document.get(content)
-        yield field, AddedToken(content, field.id(), special=False, normalized=content not in named)
-
-
-def _flagged(field: Field, content: str, token_id: int) -> AddedToken:
-    if not isinstance(field.value, dict):
-        return AddedToken(content, token_id)
-    names = ("single_word", "lstrip", "rstrip", "normalized")
-    return AddedToken(content, token_id, True, *(field.get(name).flag(default=False) for name in names))
 
 
 def _read_named(config: Config, named: Mapping[str, str]) -> dict[str, str]:

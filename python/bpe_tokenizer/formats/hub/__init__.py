@@ -29,7 +29,7 @@ __all__ = ["fetch", "load", "parse_name"]
 # The files that are fetched with a file. The config is the last: if the cache holds it, it holds the others.
 _SETTINGS = ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer_config.json")
 _COMPANIONS = {
-    "tokenizer.json": ("special_tokens_map.json", "chat_template.jinja", "tokenizer_config.json"),
+    "tokenizer.json": _SETTINGS,
     "vocab.json": ("merges.txt", *_SETTINGS),
     "merges.txt": ("vocab.json", *_SETTINGS),
     "encoder.json": ("vocab.bpe", *_SETTINGS),
@@ -142,7 +142,7 @@ def parse_name(name: str) -> tuple[str, PurePosixPath] | None:
 
 
 def fetch(repository: Repository, folder: PurePosixPath, is_given: bool = False) -> Path:
-    """Fetch the file of a tokenizer and its companions, and return its local path.
+    """Fetch the file of a tokenizer and its companions, and return the local path to load.
 
     Args:
         repository: The repository.
@@ -154,6 +154,7 @@ def fetch(repository: Repository, folder: PurePosixPath, is_given: bool = False)
     """
     name = folder if folder.name.endswith(_FILES) else folder / "tokenizer.json"
     path = repository.file(name)
+    names: list[PurePosixPath] | None = None
     if path is None and name != folder:
         repository, names = repository.listed()
         name = _choose_file(repository, [name for name in names if name.parent == folder], is_given)
@@ -164,10 +165,30 @@ def fetch(repository: Repository, folder: PurePosixPath, is_given: bool = False)
         )
     snapshot = path.parents[len(name.parts) - 1]  # .../snapshots/COMMIT
     repository = replace(repository, revision=snapshot.name)
-    for other in _COMPANIONS.get(name.name, ()):
-        if not (repository.is_offline and other in _OPTIONAL_FILES):
-            repository.file(name.with_name(other))
-    return path
+    if name.name == "tokenizer.json" and name == folder:
+        return path  # it is read alone
+    for other in _companions(repository, name, names):
+        if not (repository.is_offline and other.name in _OPTIONAL_FILES):
+            repository.file(other)
+    return path.parent if name.name == "tokenizer.json" else path
+
+
+def _companions(
+    repository: Repository, name: PurePosixPath, names: list[PurePosixPath] | None
+) -> list[PurePosixPath]:
+    """Return the files that are fetched with a file; the templates only if the config is not cached yet.
+
+    Args:
+        repository: The repository.
+        name: The file.
+        names: The files of the repository; None if they have not been listed.
+    """
+    others = [name.with_name(other) for other in _COMPANIONS.get(name.name, ())]
+    if not others or repository.is_offline or repository.knows(others[-1]):
+        return others
+    templates = name.with_name("additional_chat_templates")
+    names = repository.listed()[1] if names is None else names
+    return [*(file for file in names if file.match("*.jinja") and file.parent == templates), *others]
 
 
 def _choose_file(repository: Repository, files: Iterable[PurePosixPath], is_given: bool) -> PurePosixPath:

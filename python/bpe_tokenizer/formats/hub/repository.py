@@ -79,7 +79,7 @@ class Repository:
         library = _library()
         location = {"revision": self.revision, "cache_dir": self.cache_dir}
         if self.is_offline or self.is_pinned:
-            cached = library.try_to_load_from_cache(self.id, str(name), **location)
+            cached = self._cached(name)
             if cached is not None:
                 return Path(cached) if isinstance(cached, str) else None
         access = {"token": self.token, "endpoint": _endpoint(), "local_files_only": self.is_offline}
@@ -93,6 +93,14 @@ class Repository:
             raise
         except Exception as error:  # the class depends on the HTTP library of this huggingface_hub
             raise self._error(error, str(name)) from error
+
+    def knows(self, name: PurePosixPath) -> bool:
+        """Return whether the cache has a file, or knows that the repository lacks it."""
+        return self._cached(name) is not None
+
+    def _cached(self, name: PurePosixPath) -> object:
+        location = {"revision": self.revision, "cache_dir": self.cache_dir}
+        return _library().try_to_load_from_cache(self.id, str(name), **location)
 
     def check_reachable(self) -> None:
         """Ask the hub for anything, once: `huggingface_hub` repeats a request for 20 seconds.

@@ -25,7 +25,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.atomic import make_directory, unfinished, write_atomically
+from bpe_tokenizer.atomic import make_directory, unfinished, write_atomically, write_errors
 from bpe_tokenizer.errors import FormatError, OptionError, TokenizerFileNotFoundError, shorten
 from bpe_tokenizer.formats.files import read_bytes, read_errors, read_together
 from bpe_tokenizer.formats.gc_pause import gc_paused
@@ -38,6 +38,7 @@ from bpe_tokenizer.formats.huggingface.config import (
     config_path,
     digest,
     read_config,
+    template_files,
 )
 from bpe_tokenizer.formats.huggingface.documents_layout import (
     is_documents_layout,
@@ -51,7 +52,7 @@ from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import pattern_name
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
-__all__ = ["load", "loads", "save", "saved_path", "to_json"]
+__all__ = ["load", "loads", "save", "to_json"]
 
 # A longer text is not the name of a published tokenizer.
 _MAX_NAME = 64
@@ -72,12 +73,13 @@ _FIELDS = frozenset(
 
 
 @gc_paused()
-def load(directory: str | Path) -> Model:
+def load(directory: str | os.PathLike[str]) -> Model:
     """Load a Hugging Face tokenizer.
 
     Args:
-        directory: The directory of a `tokenizer.json`, with optional `tokenizer_config.json`,
-            `special_tokens_map.json` and `chat_template.jinja`; or the path of a `tokenizer.json`.
+        directory: The directory of a `tokenizer.json`, with the optional files beside it:
+            `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, `chat_template.jinja` and
+            `additional_chat_templates/*.jinja`; or the path of a `tokenizer.json`, which is read alone.
 
     Returns:
         The model. `Model.config` holds the uninterpreted fields. An empty text in `Model.named_tokens` is a
@@ -94,8 +96,8 @@ def load(directory: str | Path) -> Model:
     [(b'o', b'w'), (b'l', b'ow')]
     """
     with read_errors(directory):
-        path = _tokenizer_json(check_path("directory", directory))
-        return _load(path)
+        path = check_path("directory", directory)
+        return _read(path, read_bytes(path), _nothing(path)) if path.is_file() else _load(_in_directory(path))
 
 
 @gc_paused()
@@ -110,8 +112,13 @@ def loads(text: str) -> Model:
     bpe_tokenizer.errors.FormatError: tokenizer.json: model: is missing
     """
     path = Path("tokenizer.json")
+    return _read(path, text.encode("utf-8"), _nothing(path))
+
+
+def _nothing(path: Path) -> Config:
+    """No files beside a tokenizer.json."""
     nothing = Field(path, "", {})
-    return _read(path, text.encode("utf-8"), Config(nothing, nothing.get(OWN_KEY), matches_document=False))
+    return Config(nothing, nothing.get(OWN_KEY), matches_document=False)
 
 
 def _load(path: Path) -> Model:
@@ -146,17 +153,6 @@ def _read(path: Path, data: bytes, config: Config) -> Model:
     return Model(core, named, None if from_roles else around, others)
 
 
-def saved_path(directory: str | os.PathLike[str]) -> Path:
-    """Return the directory, or the single file in it that was saved under another name."""
-    directory = check_path("directory", directory)
-    with read_errors(directory):
-        configs = directory.glob("*_config.json")
-        names = [config.name.removesuffix("_config.json") for config in configs]
-        files = [directory / f"{name}.json" for name in names if (directory / f"{name}.json").is_file()]
-        has_usual = (directory / "tokenizer.json").exists() or unfinished(directory / "tokenizer.json")
-    return files[0] if len(files) == 1 and not has_usual else directory
-
-
 def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[Path]:
     """Save a tokenizer so that `tokenizers` and `transformers` read it.
 
@@ -187,6 +183,10 @@ def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[P
     files = {path: data, config_path(path): _to_bytes(config, "tokenizer_config.json")}
     make_directory(path.parent)
     write_atomically(files)
+    if config.get("chat_template") is not None:
+        with write_errors(path.parent):
+            for older in template_files(path):
+                older.unlink(missing_ok=True)  # it would count instead of the template in the config
     return list(files)
 
 
@@ -214,13 +214,16 @@ def _published_hint(path: Path) -> str:
     return "; BPETokenizer.load takes published names too, such as gpt2, gpt-4o and hf:owner/name"
 
 
-def _tokenizer_json(path: Path) -> Path:
-    if path.is_file():
-        return path
+def _in_directory(path: Path) -> Path:
+    """Return the tokenizer.json of a directory, or the single file in it with a config of its name."""
     if not path.is_dir():
         raise TokenizerFileNotFoundError(f"{path}: no such file or directory{_published_hint(path)}")
     if (path / "tokenizer.json").exists():
         return path / "tokenizer.json"
+    names = [config.name.removesuffix("_config.json") for config in path.glob("*_config.json")]
+    files = [path / f"{name}.json" for name in names if (path / f"{name}.json").is_file()]
+    if len(files) == 1 and not unfinished(path / "tokenizer.json"):
+        return files[0]
     for vocab, merges in (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")):
         if (path / vocab).exists() and (path / merges).exists():
             raise FormatError(

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished
-from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.files import read_bytes
-from bpe_tokenizer.formats.huggingface.added_tokens import FLAGS
 from bpe_tokenizer.formats.huggingface.token_strings import added_token_fields
-from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.json_file import Field, parse_json, read_json
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import ROLES
@@ -29,10 +26,9 @@ __all__ = [
     "added_tokens_decoder",
     "config_path",
     "digest",
-    "named_token_fields",
     "read_config",
+    "template_files",
     "token_content",
-    "with_named_tokens",
 ]
 
 # The key of tokenizer_config.json for fields of this package.
@@ -45,7 +41,8 @@ DEFAULT_CONFIG: Mapping[str, Any] = MappingProxyType({"model_max_length": 131_07
 
 _DEFAULTS = tuple(DEFAULT_CONFIG.items())
 
-_MEMBERS = itemgetter("content", *FLAGS)
+# The further special tokens, by the name of the field today and before `transformers` 5.
+_EXTRA = ("extra_special_tokens", "additional_special_tokens")
 
 _INTERPRETED = frozenset(
     (
@@ -76,6 +73,7 @@ class Config:
             of names and templates that tokenizer_config.json would hold.
         decoder: The tokens of `added_tokens_decoder`, if the core could read them; the fields then lack them.
         data: The bytes of tokenizer_config.json, if `decoder` has a value.
+        added_tokens: added_tokens.json, which counts if there is no `added_tokens_decoder`.
     """
 
     fields: Field
@@ -84,6 +82,7 @@ class Config:
     chat_template: str | list[dict[str, str]] | None = None
     decoder: _core.AddedTokensDecoder | None = None
     data: bytes = b""
+    added_tokens: Field | None = None
 
     def role_tokens(self) -> dict[str, str]:
         """Return the tokens with a role; an explicit null is an empty text."""
@@ -139,12 +138,14 @@ def read_config(path: Path, data: bytes) -> Config:
             fields, decoder = interrupted, None
         own = fields.get(OWN_KEY)
     matches_document = not own.is_null and _digest_in(own) == document
-    chat_template = None
+    chat_template = added_tokens = None
     if path.name == "tokenizer.json":
         if fields.get("added_tokens_decoder").is_null:
             _merge_special_tokens_map(fields, path.with_name("special_tokens_map.json"))
+            older = path.with_name("added_tokens.json")
+            added_tokens = read_json(older) if older.exists() else None
         chat_template = _read_chat_templates(path)
-    return Config(fields, own, matches_document, chat_template, decoder, config)
+    return Config(fields, own, matches_document, chat_template, decoder, config, added_tokens)
 
 
 def _digest_in(own: Field) -> str | None:
@@ -166,19 +167,41 @@ def _interrupted_config(config_file: Path, data: bytes) -> Field | None:
 
 def _merge_special_tokens_map(fields: Field, path: Path) -> None:
     """The older file for named tokens; `transformers` reads it if there is no added_tokens_decoder."""
-    if path.exists():
-        fields.members().update(parse_json(path, read_bytes(path)).members())
+    if not path.exists():
+        return
+    config = fields.members()
+    has_extra = bool(config.keys() & set(_EXTRA))
+    extra = list(next((config[name] for name in _EXTRA if isinstance(config.get(name), list)), []))
+    for name, value in read_json(path).members().items():
+        if name == "extra_special_tokens" and isinstance(value, list):
+            config[name] = extra + [token for token in map(_special, value) if token not in extra]
+        elif name in _EXTRA:
+            if not (has_extra and name == "additional_special_tokens"):
+                config[name] = list(map(_special, value)) if isinstance(value, list) else value
+        else:
+            config[name] = _special(value)
+
+
+def _special(value: object) -> object:
+    """A token of special_tokens_map.json, as tokenizer_config.json writes it."""
+    return value | {"special": True, "__type": "AddedToken"} if isinstance(value, dict) else value
 
 
 def _read_chat_templates(path: Path) -> str | list[dict[str, str]] | None:
     """Read the templates in files, which replace those of tokenizer_config.json, as in `transformers`."""
-    default = _read_text(path.with_name("chat_template.jinja"))
-    others = sorted(path.with_name("additional_chat_templates").glob("*.jinja"))
+    first, *others = template_files(path)
+    default = _read_text(first)
     if not others:
         return default
     templates = {} if default is None else {"default": default}
     templates |= {other.stem: _read_text(other) or "" for other in others}
     return [{"name": name, "template": template} for name, template in templates.items()]
+
+
+def template_files(path: Path) -> list[Path]:
+    """Return chat_template.jinja, which need not exist, and the templates in additional_chat_templates."""
+    others = sorted(path.with_name("additional_chat_templates").glob("*.jinja"))
+    return [path.with_name("chat_template.jinja"), *others]
 
 
 def _read_text(path: Path) -> str | None:
@@ -190,82 +213,9 @@ def _read_text(path: Path) -> str | None:
         raise FormatError(f"{path}: is not UTF-8 at offset {error.start}") from error
 
 
-def with_named_tokens(config: Config, added: Sequence[AddedToken], vocab: Table) -> list[AddedToken]:
-    """Check the tokens that a config names, and make ordinary ones special, as `transformers` does.
-
-    Args:
-        config: The config.
-        added: The added tokens of tokenizer.json.
-        vocab: The vocabulary of tokenizer.json.
-
-    Returns:
-        The added tokens.
-
-    Raises:
-        FormatError: The config names a token that does not exist, or contradicts tokenizer.json.
-    """
-    tokens = {token.content: token for token in added}
-    # A tokenizer.json that was edited after it was saved takes precedence over the config.
-    if config.own.is_null or config.matches_document:
-        _check_added_tokens_decoder(config, tokens, vocab)
-    for name in named_token_fields(config.fields):
-        content = token_content(name)
-        if not content or content in tokens:
-            continue
-        token_id = vocab.get(content)
-        if token_id is None:
-            raise name.refused(
-                "is not a token of tokenizer.json; add it to its added_tokens, or set this to null"
-            )
-        tokens[content] = AddedToken(content, token_id)
-    return list(tokens.values())
-
-
-def named_token_fields(fields: Field) -> Iterator[Field]:
-    """Yield the fields of a config that name a token."""
-    for name, value in fields.members().items():
-        if name.endswith("_token") and isinstance(value, str | dict):
-            yield fields.get(name)
-    for name in ("additional_special_tokens", "extra_special_tokens"):
-        names = fields.get(name)
-        if isinstance(names.value, dict):
-            yield from map(names.get, names.value)
-        elif not names.is_null:
-            yield from names.items()
-
-
 def token_content(name: Field) -> str:
     """Return the text of a token that a config names, as a string or as an object."""
     return name.need("content").text() if isinstance(name.value, dict) else name.text()
-
-
-def _check_added_tokens_decoder(config: Config, tokens: Mapping[str, AddedToken], table: Table) -> None:
-    decoder = config.fields.get("added_tokens_decoder")
-    if config.decoder is not None:
-        if isinstance(table, _core.TokenTable) and config.decoder.equals(table):
-            return
-        decoder = parse_json(decoder.file, config.data).get("added_tokens_decoder")
-    if decoder.is_null or _is_identical(decoder, tokens.values()):
-        return
-    for token_id in decoder.members():
-        entry = decoder.get(token_id)
-        token = tokens.get(entry.need("content").text())
-        if token is None or str(token.id) != token_id:
-            raise entry.refused(
-                "is not an added token of tokenizer.json with this id; correct one of the files"
-            )
-        for flag in FLAGS:
-            if entry.get(flag).flag(default=getattr(token, flag)) != getattr(token, flag):
-                raise entry.get(flag).refused(f"contradicts tokenizer.json about {shorten(token.content)}")
-
-
-def _is_identical(decoder: Field, tokens: Iterable[AddedToken]) -> bool:
-    """Whether all entries are equal: the fast path, for hundreds of thousands of tokens."""
-    try:
-        found = {token_id: _MEMBERS(entry) for token_id, entry in decoder.members().items()}
-    except (KeyError, TypeError):
-        return False
-    return found == {str(token.id): (token.content, *token[2:]) for token in tokens}
 
 
 def added_tokens_decoder(added: Iterable[AddedToken]) -> dict[str, Any]:

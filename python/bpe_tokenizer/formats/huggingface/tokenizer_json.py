@@ -9,7 +9,7 @@ from typing import Any
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, ModelError, PatternError, TokenizerError, shorten
 from bpe_tokenizer.formats.huggingface.added_tokens import check_byte_spellings, check_matching
-from bpe_tokenizer.formats.huggingface.config import Config, with_named_tokens
+from bpe_tokenizer.formats.huggingface.config import Config
 from bpe_tokenizer.formats.huggingface.decoder import (
     is_decoded_as_bytes,
     read_byte_level_decoder,
@@ -22,6 +22,7 @@ from bpe_tokenizer.formats.huggingface.pre_tokenizer import read_pre_tokenizer, 
 from bpe_tokenizer.formats.huggingface.token_strings import Written, added_token_fields, write_tokens
 from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, read_tokens
+from bpe_tokenizer.formats.huggingface.tokens_beside import with_tokens_beside
 from bpe_tokenizer.formats.json_file import Field, read_step
 from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, AddedToken, Decoder, Step
 
@@ -44,7 +45,7 @@ def read_core(
     normalizers, to_bytes = read_normalizer(document.get("normalizer"))
     pre_tokenizers, in_bytes = read_pre_tokenizer(document.get("pre_tokenizer"), to_bytes)
     tokens = read_tokens(document, table, in_bytes)
-    tokens = replace(tokens, added=with_named_tokens(config, tokens.added, tokens.table))
+    tokens = replace(tokens, added=with_tokens_beside(config, tokens.added, tokens.table))
     forms = check_matching(document.get("added_tokens"), tokens.added, normalizers, to_bytes)
     if in_bytes:
         check_byte_spellings(document.get("added_tokens"), tokens.added, tokens.table, tokens.ignore_merges)
