@@ -29,7 +29,7 @@ from pages import ROOT, blocks, run_console, run_python
         ("docs/chat.md", 7, 0),
         ("docs/inference.md", 2, 0),
         ("docs/batches.md", 1, 0),
-        ("docs/differences.md", 10, 0),
+        ("docs/differences.md", 11, 0),
         ("docs/rows.md", 9, 0),
         ("docs/migrate-tiktoken.md", 1, 0),
         ("docs/migrate-transformers.md", 1, 0),

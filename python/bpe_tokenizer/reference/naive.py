@@ -231,13 +231,13 @@ class NaiveBPETokenizer:
         """Turn a single piece into ids."""
         return apply_merges(self.initial_ids(piece), self.merges, self.ranks)
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def decode(self, token_ids: Iterable[int]) -> str:
         """Turn ids into text. Bytes that are not UTF-8 become U+FFFD: a token may end inside a character.
 
         Raises:
             TokenizerError: The tokenizer is not trained, or an id is not in the vocabulary.
         """
-        return self.decode_bytes(ids).decode("utf-8", "replace")
+        return self.decode_bytes(token_ids).decode("utf-8", "replace")
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         """Turn ids into bytes."""

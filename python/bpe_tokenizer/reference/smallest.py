@@ -122,6 +122,6 @@ class BasicBPE:
             ids = merge_pair(ids, pair, self.merges[pair])
         return ids
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def decode(self, tokens: Iterable[int]) -> str:
         """Turn ids into text. Bytes that are not UTF-8 become U+FFFD."""
-        return b"".join(self.vocab[token_id] for token_id in ids).decode("utf-8", "replace")
+        return b"".join(self.vocab[token_id] for token_id in tokens).decode("utf-8", "replace")

@@ -1,0 +1,623 @@
+"""The programs and the calls that the source documents print, cut out of them and run as they are.
+
+Nothing of the documents is in this file. The cutting finds places by their structure: fences, cells of
+notebooks, shebangs, command lines. Only imports are changed. What differs on purpose is in `DIFFERENT`, with
+the heading of docs/differences.md that explains it.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import logging
+import os
+import pkgutil
+import re
+import shlex
+import sys
+import types
+from collections import Counter
+from inspect import signature
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import regex
+
+import bpe_tokenizer
+from bpe_tokenizer import BPETokenizer, ModelFileNotFoundError, reference
+from bpe_tokenizer.cli import main
+from bpe_tokenizer.compat import tiktoken
+from bpe_tokenizer.reference import (
+    BasicBPE,
+    BPETokenizerSimple,
+    NaiveBPETokenizer,
+    RegexBPE,
+    RegexBPETokenizer,
+    words,
+)
+from tiktoken_files import fill_cache
+
+pytestmark = pytest.mark.fixtures
+
+# Which printed place differs, and the heading of docs/differences.md that says why.
+DIFFERENT = {
+    "000: special tokens in encode": "Special tokens are text by default",
+    "002: decode of unknown ids": "Unknown ids are errors",
+    "002: special tokens over learned ids": "Ids are reserved, not overwritten",
+    "003: ids from 257": "The lesson",
+    "004: unfinished encode": "The lesson",
+}
+
+
+@pytest.fixture
+def seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of the documents; the current directory is empty."""
+    fixtures = os.environ.get("BPE_TOKENIZER_FIXTURES")
+    if fixtures is None or not (Path(fixtures) / "seeds").is_dir():
+        pytest.skip("BPE_TOKENIZER_FIXTURES names no directory with seeds")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "ranks"))
+    (tmp_path / "ranks").mkdir()
+    fill_cache(tmp_path / "ranks", Path(fixtures) / "vocab", ["gpt2", "cl100k_base"])
+    for name, module in {
+        "legollm": types.ModuleType("legollm"),
+        "legollm.core": types.ModuleType("legollm.core"),
+        "legollm.core.tokenization": reference,
+        "legollm.core.utils": module_with(read_file=lambda path: Path(path).read_text(encoding="utf-8")),
+        "legollm.logging": module_with(logger=logging.getLogger("legollm")),
+        "tiktoken": tiktoken,
+    }.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return Path(fixtures) / "seeds"
+
+
+def module_with(**names: object) -> types.ModuleType:
+    module = types.ModuleType("made")
+    vars(module).update(names)
+    return module
+
+
+def document(seeds: Path, number: str) -> str:
+    """The text of a document; the spaces of 002 that Python cannot read are plain ones."""
+    return (seeds / f"{number}.txt").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+
+
+def fenced(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def run(source: str, names: dict[str, Any], shows_last: bool = False) -> str:
+    """Run a source, and return what it prints; like a notebook, with its last expression."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if shows_last and isinstance(tree.body[-1], ast.Expr) else None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(tree, "document", "exec"), names)
+        if last is not None:
+            value = eval(compile(ast.Expression(cast("ast.Expr", last).value), "document", "eval"), names)
+            if value is not None:
+                print(repr(value))
+    return printed.getvalue()
+
+
+def commented(source: str) -> str:
+    """What the comments after `print` say that it prints."""
+    return "".join(f"{comment}\n" for comment in re.findall(r"^print\(.*\) +# (.*)$", source, re.MULTILINE))
+
+
+# 000
+
+
+def test_the_blocks_of_000(seeds: Path, caplog: pytest.LogCaptureFixture) -> None:
+    blocks = fenced(document(seeds, "000"), "python")
+    assert len(blocks) == 27
+    Path("data").mkdir()
+    Path("data/blog.txt").write_text(
+        "The tokenizer is a component. A low, lower, lowest one!\n" * 9, encoding="utf-8"
+    )
+    ran = Counter[str]()
+    for block in blocks:
+        try:
+            tree = ast.parse(block)
+        except SyntaxError:
+            ran["a sketch with arrows"] += 1
+            continue
+        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        for function in functions:
+            for kind in (NaiveBPETokenizer, RegexBPETokenizer):
+                if hasattr(kind, function.name):
+                    check_arguments(function, getattr(kind, function.name))
+                    ran["a method"] += 1
+        calls = {
+            node.func.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        if "__name__" in block:
+            caplog.set_level(logging.DEBUG, logger="legollm")
+            merges = run(block, {"__name__": "__main__"})
+            same, theirs, ours = (record.msg for record in caplog.records if record.name == "legollm")
+            assert (same, theirs) == (True, ours)
+            assert merges.count("\n") == 20
+            ran["the program"] += 1
+        elif "encoded" in block:
+            printed = run(block, {})
+            assert printed.splitlines()[-1] == "Match: True"
+            assert printed.count("merge ") == 20
+            assert "100257" not in printed, DIFFERENT["000: special tokens in encode"]
+            ran["an example of use"] += 1
+        elif commented(block):
+            assert run(block, {"_merge_pair": reference.merge_pair}) == commented(block)
+            ran["a printed result"] += 1
+        elif re.search("^(splits|chunks) = ", block, re.MULTILINE):
+            names: dict[str, Any] = {}
+            run(block, names)
+            tokenizer = RegexBPETokenizer()
+            if "chunks" in names:
+                assert tokenizer.split(names["text"]) == names["chunks"]
+            else:
+                assert reference.split_at_special(names["text"], tokenizer.special_tokens) == names["splits"]
+                (ids,) = re.findall(r"Final: (\[.*\])", block)
+                tokenizer.train("no pair", 256)
+                assert tokenizer.encode(names["text"], allowed_special="all") == ast.literal_eval(ids)
+            ran["a printed split"] += 1
+        elif "print" not in calls or any(isinstance(node, ast.FunctionDef) for node in tree.body):
+            ran["a definition, or no call"] += 1
+    assert ran == {
+        "a definition, or no call": 18,
+        "a printed result": 2,
+        "a printed split": 2,
+        "a sketch with arrows": 2,
+        "an example of use": 2,
+        "the program": 1,
+        "a method": 14,
+    }
+
+
+def test_the_worked_examples_of_000(seeds: Path) -> None:
+    encodings = re.findall(
+        r'^Original: (?:.*?)"(.*?)".*\n(?:Encoded: .*?)(\[.*\])$', document(seeds, "000"), re.MULTILINE
+    )
+    assert len(encodings) == 2
+    for text, printed in encodings:
+        ids = ast.literal_eval(printed)
+        tokenizer = BasicBPE(259).train(text)
+        ours = [
+            token_id - 252 if max(ids) < 256 and token_id > 255 else token_id
+            for token_id in tokenizer.encode(text)
+        ]
+        small = {ord(letter): number for number, letter in enumerate("abcd")} if max(ids) < 256 else {}
+        assert [small.get(token_id, token_id) for token_id in ours] == ids
+    signatures = re.findall(r">>> (tokenizer\..*)$", document(seeds, "000"), re.MULTILINE)
+    assert len(signatures) == 1
+    trained = RegexBPETokenizer().train("low", 256)
+    run(signatures[0], {"tokenizer": trained})
+    assert trained.special_tokens == {"<|endoftext|>": 100257}
+
+
+# 002
+
+
+def definitions(source: str) -> dict[str, ast.FunctionDef]:
+    """The functions of the chapters of 002: each ends at the first line without indentation."""
+    found = {}
+    for match in re.finditer(r"^def \w+\((?:.*\n)(?:[ )].*\n|\s*\n)*", source, re.MULTILINE):
+        (function,) = ast.parse(match.group()).body
+        assert isinstance(function, ast.FunctionDef)
+        found[function.name] = function
+    return found
+
+
+def test_the_functions_of_the_chapters_of_002(seeds: Path) -> None:
+    text = document(seeds, "002")
+    chapters = text[: text.index("#!/usr/bin/env python3")]
+    (first,) = re.findall(r"^```python\n(.*?)# Output: (\[.*?\])\n", chapters, re.MULTILINE | re.DOTALL)
+    printed = run(first[0], {})
+    assert ast.literal_eval(printed.partition(": ")[2]) == ast.literal_eval(first[1].replace("#", ""))
+    names: dict[str, Any] = {}
+    run(first[0], names)
+    assert names["GPT2_SPLIT_PATTERN"] == words.SPLIT_PATTERN
+    functions = definitions(chapters)
+    ours = [name for name in functions if hasattr(words, name)]
+    assert len(functions) == 17
+    assert sorted(set(functions) - set(ours)) == [
+        *("detect_best_backend", "run_with_llama_cpp", "run_with_mlx", "run_with_openvino"),
+    ]
+    theirs: dict[str, Any] = {}
+    run(
+        "import json, os, regex\nfrom collections import *\nfrom typing import *\n"
+        "from functools import lru_cache\nfrom pathlib import Path\n"
+        + "\n".join(ast.unparse(functions[name]) for name in ours),
+        theirs,
+    )
+    corpus = [document(seeds, number)[:2000] for number in ("000", "001", "004")]
+    for name in ("build_byte_vocab",):
+        assert list(theirs[name]().items()) == list(getattr(words, name)().items())
+    for texts, size, frequency in (
+        (corpus, 300, 2),
+        (["ab ab cd cd'S\n\n \u00a0! 12345"] * 2, 400, 1),
+        (corpus, 270, 90),
+    ):
+        trained = theirs["train_bpe"](iter(texts), size, frequency, False)
+        assert (
+            words.train_bpe(
+                corpus_iterator=iter(texts), vocab_size=size, min_frequency=frequency, verbose=False
+            )
+            == trained
+        )
+        token_to_id, merges = trained
+        special = {"<|begin_of_text|>": 900, "<|end_of_text|>": 901, "<|end_of_text|>s": 902}
+        characters = words.build_byte_vocab()
+        talk = [{"role": "user", "content": f" {texts[0]}\n"}]
+        for template in ("apply_llama3_chat_template", "apply_chatml_template"):
+            for prompt in (True, False):
+                assert getattr(words, template)(talk, prompt) == theirs[template](talk, prompt)
+        text = "".join([*special, *texts]) + words.apply_llama3_chat_template(talk)
+        arguments = (text, token_to_id, merges, special, regex.compile(words.SPLIT_PATTERN), characters)
+        ids = theirs["encode"](*arguments)
+        assert words.encode(*arguments) == ids
+        tokens = {token_id: token for token, token_id in {**token_to_id, **special}.items()}
+        back = {character: byte for byte, character in characters.items()}
+        for part in (ids, ids[::2], ids[1::3]):
+            assert words.decode(part, tokens, back, {900, 901, 902}) == theirs["decode"](
+                part, tokens, back, {900, 901, 902}
+            )
+        ranks = {pair: rank for rank, pair in enumerate(merges)}
+        assert words.make_cached_encoder(characters, ranks)(b"tokens") == theirs["make_cached_encoder"](
+            characters, ranks
+        )(b"tokens")
+        assert words.encode_pre_token(b"tokens", characters, ranks) == theirs["encode_pre_token"](
+            b"tokens", characters, ranks
+        )
+        with contextlib.redirect_stdout(io.StringIO()):
+            theirs["save_tokenizer"](token_to_id, merges, special, "theirs", tokenizer_name="x")
+        words.save_tokenizer(token_to_id, merges, special, save_directory="ours", tokenizer_name="x")
+        assert words.load_tokenizer("theirs") == theirs["load_tokenizer"]("ours") == (*trained, special)
+
+
+def test_the_signatures_of_002(seeds: Path) -> None:
+    text = document(seeds, "002")
+    end = text.rindex("\n\n\n", 0, text.index("\nrequirements.txt\n"))
+    module = ast.parse(text[text.index("#!/usr/bin/env python3") : end])
+    defined = [node for node in module.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    public = [node for node in defined if not node.name.startswith("_")]
+    assert [node.name for node in public] == [
+        *("InferenceBackend", "detect_best_backend", "build_byte_to_char", "build_char_to_byte"),
+        *("ChatTemplate", "EncodingResult", "BPETokenizer"),
+    ]
+    assert check_signatures(public, bpe_tokenizer) == 31
+    names = [ast.unparse(node.target) for node in module.body if isinstance(node, ast.AnnAssign)]
+    assert len(names) == 6
+    assert [name for name in names if not name.startswith("_") and not hasattr(bpe_tokenizer, name)] == []
+
+
+def test_the_program_of_002(seeds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = document(seeds, "002")
+    start = text.rindex("#!/usr/bin/env python3")
+    program = text[start : re.compile(r"^[A-Z]+$", re.MULTILINE).search(text, start).start()]  # type: ignore[union-attr]
+    monkeypatch.delenv("BPE_MODEL_PATH", raising=False)
+    names = {"__file__": str(Path("example_usage.py").resolve()), "__name__": "__main__"}
+    with pytest.warns(UserWarning, match="pad"):
+        printed = run(program, names)
+    assert re.findall(r"^  (\d+)\. ", printed, re.MULTILINE) == [*map(str, range(1, 15))]
+    assert "ERROR" not in printed
+    assert re.findall(r"(?:Match|Identical|Lossless|Same IDs) *: (\w+)", printed) == ["True"] * 8
+    tokenizer = names["tokenizer"]
+    assert isinstance(tokenizer, BPETokenizer)
+    assert [tokenizer.vocab[token_id] for token_id in (256, 258)] == [b"<|begin_of_text|>", b"<|eot_id|>"]
+    learned = [token for token_id, token in tokenizer.vocab.items() if token_id > 258]
+    assert len(learned) == 512 - 259, DIFFERENT["002: special tokens over learned ids"]
+
+
+def test_the_calls_of_002(seeds: Path) -> None:
+    text = document(seeds, "002")
+    usage = text[text.index("\nUsage\n", text.index("#!/usr/bin/env python3")) :]
+    usage = usage[usage.index("  # ") : usage.index("  # Command-line")]
+    blocks = [
+        re.sub("^  ", "", usage, flags=re.MULTILINE),
+        *fenced(text[text.index("## Quick Start") :], "python"),
+    ]
+    assert len(blocks) == 6
+    corpus = ["Hello, world! The quick brown fox.\n"] * 40
+    Path("path/to").mkdir(parents=True)
+    Path("path/to/corpus.txt").write_text("".join(corpus), encoding="utf-8")
+    special = {
+        **dict.fromkeys(["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"])
+    }
+    for model in ("meta-llama/Meta-Llama-3-8B",):  # A directory here, so nothing is downloaded.
+        BPETokenizer().train(corpus, 300, special_tokens=[*special], verbose=False).save(model)
+    names: dict[str, Any] = {"BPETokenizer": BPETokenizer, "corpus_iterator": iter(corpus)}
+    ran = Counter[str]()
+    for block in blocks:
+        for statement in ast.parse(block).body:
+            source = ast.unparse(statement)
+            with contextlib.ExitStack() as stack:
+                if ".chat(" in source:  # There is no such model.
+                    stack.enter_context(pytest.raises(ModelFileNotFoundError, match=r"model\.gguf"))
+                elif "'pt'" in source:
+                    source = source.replace("'pt'", "'np'")  # Torch is not installed for the tests.
+                if "padding" in source and "[" in source:
+                    stack.enter_context(pytest.warns(UserWarning, match="pad"))
+                run(source, names)
+            ran.update(
+                node.func.attr
+                for node in ast.walk(statement)
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            )
+            if isinstance(statement, ast.Assign):
+                value = names[cast("ast.Name", statement.targets[0]).id] if ".chat(" not in source else None
+                assert value is None or value or value == []
+            if ".chat(" in source:
+                names["response"] = ""
+    assert ran == {
+        **{"train": 2, "save": 2, "from_pretrained": 2, "from_huggingface": 2, "encode": 2, "decode": 2},
+        **{"tokenize": 1, "count_tokens": 1, "chat": 2},
+    }
+    assert names["text"] == "Hello, world!"
+    assert {name: array.shape[0] for name, array in names["batch"].items()} == {
+        "input_ids": 2,
+        "attention_mask": 2,
+    }
+
+
+def test_the_commands_of_002(seeds: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = re.sub(r"\n\s*\n", "\n", document(seeds, "002"))
+    found = re.findall(r"^ *python bpe_tokenizer\.py ((?:.*\\\n)*.*)$", text, re.MULTILINE)
+    commands = [shlex.split(re.sub(r"\\+\n", " ", command)) for command in found]
+    kinds = Counter(command[0] for command in commands)
+    assert kinds == {"train": 3, "encode": 4, "decode": 3, "chat": 3, "info": 3}
+    Path("corpus.txt").write_text("Hello, world! The quick brown fox.\n" * 40, encoding="utf-8")
+    Path("document.txt").write_text("Hello, world!\n", encoding="utf-8")
+    codes = Counter[tuple[str, int]]()
+    for command in [command for kind in kinds for command in commands if command[0] == kind]:
+        if command[0] == "train":
+            command += ["--overwrite"] * Path(command[command.index("--output") + 1]).exists()
+        with pytest.raises(SystemExit) as exit_:
+            main(command)
+        printed = capsys.readouterr()
+        codes[command[0], cast("int", exit_.value.code)] += 1
+        if command[0] == "decode":  # The ids are those of a model with 100,000 tokens.
+            assert "id 9906" in printed.err, DIFFERENT["002: decode of unknown ids"]
+        if command[0] == "chat":
+            assert "model.gguf" in printed.err
+    assert codes == {("train", 0): 3, ("encode", 0): 4, ("decode", 1): 3, ("chat", 1): 3, ("info", 0): 3}
+
+
+# 003 and 004: cells of notebooks
+
+
+def cells(text: str) -> list[tuple[str, str]]:
+    """The code of each cell, and what follows it: the output, and text.
+
+    The code is the longest part that Python can read, up to an empty line, without literals at its end: an
+    output may be Python, too.
+    """
+    found = []
+    for cell in re.split(r"^In \[.*\]:$", text, flags=re.MULTILINE)[1:]:
+        paragraphs = re.split(r"(\n\s*\n)", cell.strip())
+        ends = [end for end in range(1, len(paragraphs) + 1, 2) if is_python("".join(paragraphs[:end]))]
+        end = max(ends, default=0)
+        while end > 1 and is_output(paragraphs[end - 1]):
+            end -= 2
+        found.append(("".join(paragraphs[:end]).strip(), "".join(paragraphs[end:]).strip()))
+    return found
+
+
+def is_python(source: str) -> bool:
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return False
+    return True
+
+
+def is_output(paragraph: str) -> bool:
+    if not is_python(paragraph):
+        return False
+    values = [node.value for node in ast.parse(paragraph).body if isinstance(node, ast.Expr)]
+    shown = {"bytearray", "Counter", "deque"}
+    calls = [
+        value for value in values if isinstance(value, ast.Call) and getattr(value.func, "id", "") in shown
+    ]
+    literals = [value for value in values if isinstance(value, ast.Constant | ast.List | ast.Tuple)]
+    return bool(values) and len(calls) + len(literals) == len(ast.parse(paragraph).body)
+
+
+class Shifted:
+    """The loop of 003 wastes the id 256 and makes a merge more: `DIFFERENT["003: ids from 257"]`."""
+
+    def __init__(self, kind: type[BasicBPE], vocab_size: int) -> None:
+        self.kind, self.ours = kind, kind(vocab_size + 1)
+
+    def train(self, text: str) -> None:
+        self.ours.train(text)
+
+    def encode(self, text: str) -> list[int]:
+        return [token_id + (token_id > 255) for token_id in self.ours.encode(text)]
+
+    def decode(self, ids: list[int]) -> str:
+        return self.ours.decode(token_id - (token_id > 256) for token_id in ids)
+
+    @property
+    def vocab(self) -> dict[int, bytes]:
+        return {token_id + (token_id > 255): token for token_id, token in self.ours.vocab.items()}
+
+
+def test_the_cells_of_003(seeds: Path) -> None:
+    found = cells(document(seeds, "003"))
+    assert len(found) == 9
+    names: dict[str, Any] = {
+        "BasicBPE": lambda vocab_size: Shifted(BasicBPE, vocab_size),
+        "RegexBPE": lambda vocab_size: Shifted(RegexBPE, vocab_size),
+    }
+    ran = Counter[str]()
+    for number, (code, output) in enumerate(found):
+        tree = ast.parse(code)
+        if number == 4:  # Its output is that of an earlier run.
+            names["bpe"] = Shifted(BasicBPE, 300)
+            names["bpe"].train(names["text"])
+        defined = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+        if defined:
+            ran["definitions"] += 1
+            check_signatures(defined, reference)
+        elif not code:
+            ran["a download"] += 1
+        elif (
+            len(tree.body) == 1
+            and isinstance(tree.body[0], ast.Expr)
+            and isinstance(tree.body[0].value, ast.Attribute)
+        ):
+            shown = run(code, names, shows_last=True)
+            lines = [line.rstrip(",") for line in output.lstrip("{").splitlines()][:-1]
+            printed = {
+                int(key): ast.literal_eval(token) for key, token in (line.split(": ", 1) for line in lines)
+            }
+            assert {token_id: ast.literal_eval(shown)[token_id] for token_id in printed} == printed
+            assert len(printed) == 83
+            ran["a vocabulary"] += 1
+        else:
+            assert output.split("\n\n")[0] == run(code, names, shows_last=True).rstrip()
+            ran["an output"] += 1
+    assert ran == {"definitions": 2, "a download": 1, "a vocabulary": 2, "an output": 4}
+    assert RegexBPE(300).regex_pattern == reference.GPT4_SPLIT_PATTERN
+    stats = reference.compute_pair_of_tokens_stats([1, 2, 1, 2], tokens_stats={})
+    assert reference.merge_pair([1, 2, 1, 2], pair=max(stats, key=stats.__getitem__), idx=9) == [9, 9]
+
+
+def check_signatures(defined: list[Any], module: Any) -> int:
+    """Check that our functions take the printed arguments, by position and by name; return how many."""
+    functions = [(node, getattr(module, node.name)) for node in defined if isinstance(node, ast.FunctionDef)]
+    for node in defined:
+        for method in node.body if isinstance(node, ast.ClassDef) else []:
+            ours = getattr(getattr(module, node.name), getattr(method, "name", ""), None)
+            private = "_(?!_call|_init)"
+            if isinstance(method, ast.FunctionDef) and callable(ours) and not re.match(private, method.name):
+                functions.append((method, ours))
+    for function, ours in functions:
+        check_arguments(function, ours)
+    return len(functions)
+
+
+def check_arguments(printed: ast.FunctionDef, ours: Any) -> None:
+    names = [argument.arg for argument in printed.args.args if argument.arg not in ("self", "cls")]
+    mine = [name for name in signature(ours).parameters if name != "self"]
+    assert mine[: len(names)] == names, printed.name
+    required = len(names) - len(printed.args.defaults)
+    own = ["self"] if "self" in signature(ours).parameters else []
+    signature(ours).bind(*own, *names[:required])  # What is printed is enough.
+
+
+def test_the_cells_of_004(seeds: Path) -> None:
+    found = cells(document(seeds, "004"))
+    assert len(found) == 17
+    tokenizer = BPETokenizerSimple()
+    names: dict[str, Any] = {
+        "find_freq_pair": tokenizer.find_freq_pair,
+        "replace_pair": tokenizer.replace_pair,
+        "token_ids": [1, 2, 3, 2, 3, 4, 5],  # Of a cell that the document does not show; its output does.
+        "encode": tokenizer.encode,
+        "Counter": Counter,
+    }
+    run("from collections import deque", names)
+    ran = Counter[str]()
+    for code, output in found:
+        defined = [node for node in ast.parse(code).body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+        if defined:
+            if isinstance(defined[0], ast.ClassDef):
+                check_signatures(defined, reference)
+            else:
+                check_signatures(defined, BPETokenizerSimple)
+            ran["definitions"] += 1
+            continue
+        if "encode(input_text" in code:
+            tokenizer.train(names["input_text"] + "the cat in the hat", vocab_size=300)
+            *_, end, space = eval(code, names)
+            assert (tokenizer.vocab[end], tokenizer.decode([space])) == ("<|endoftext|>", " ")
+            assert output.startswith("TypeError"), DIFFERENT["004: unfinished encode"]
+            ran["an unfinished call"] += 1
+            continue
+        printed = run(code, names, shows_last=True).strip()
+        expected = output.split("\n\n")[0] if printed.count("\n") < 10 else printed.partition("\n159: ")[0]
+        if printed.count("\n") >= 10:
+            assert output.startswith(expected.rpartition("\n")[0])
+            ran["an output, shortened"] += 1
+        elif expected.startswith("Counter"):  # In another order.
+            assert eval(expected, names) == eval(printed, names)
+            ran["an output"] += 1
+        elif not printed:
+            assert not output or output.startswith("-"), code
+            ran["no output"] += 1
+        else:
+            kept = [
+                line for line in expected.splitlines() if not line.startswith("replacing")
+            ]  # A print of its function.
+            assert printed.splitlines() == kept
+            ran["an output"] += 1
+    assert ran == {
+        "an output": 8,
+        "definitions": 5,
+        "no output": 2,
+        "an output, shortened": 1,
+        "an unfinished call": 1,
+    }
+    # The ids that its class gives: 256 characters, "Ġ", the special token, and the merges of its example.
+    tokenizer = BPETokenizerSimple()
+    (text,) = {*re.findall(r"`(the cat[^`]*)`", document(seeds, "004"))}
+    tokenizer.train(text=text, vocab_size=261, allowed_special={"<|endoftext|>"})
+    assert [tokenizer.vocab[token_id] for token_id in range(256, 261)] == [
+        "Ġ",
+        "<|endoftext|>",
+        "th",
+        "the",
+        "theĠ",
+    ]
+    assert tokenizer.encode(text) == [
+        260,
+        *(ord(c) for c in "cat"),
+        256,
+        *map(ord, "in"),
+        256,
+        260,
+        *map(ord, "hat"),
+    ]
+
+
+def test_the_table_has_every_name(seeds: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "differences.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| 00[^|]*\| (.*?) \| (.*) \|$", page, re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`([^`]*)`", row[0])}
+    imports = {name for row in rows for name in re.findall(r"`(bpe_tokenizer(?:\.\w+)+)`", row[1])}
+    for name in imports:
+        pkgutil.resolve_name(name)
+    assert len(imports) > 40
+    text = document(seeds, "002")
+    trees = [ast.parse(block) for block in fenced(document(seeds, "000"), "python") if is_python(block)]
+    trees += [ast.parse(code) for number in ("003", "004") for code, _ in cells(document(seeds, number))]
+    start = text.index("#!/usr/bin/env python3")
+    trees.append(ast.parse(text[start : text.rindex("\n\n\n", 0, text.index("\nrequirements.txt\n"))]))
+    defined = {
+        *re.findall(r"^FUNCTION (\w+)", document(seeds, "001"), re.MULTILINE),
+        *definitions(text[:start]),
+    }
+    for node in [node for tree in trees for node in tree.body]:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            defined.add(node.name)
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            defined.update(
+                name
+                for name in re.findall(
+                    "^[A-Z0-9_]+$", ast.unparse(getattr(node, "targets", [getattr(node, "target", node)])[0])
+                )
+            )
+    methods = {*dir(NaiveBPETokenizer), "__init__", "_ENCODE_CACHE_MAX_SIZE"}
+    programs = {"main", "tiktoken_encode_decode"}  # The program's own.
+    assert defined - listed - methods - programs == set()
+
+
+def test_every_deviation_is_explained() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "differences.md").read_text(encoding="utf-8")
+    headings = {line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")}
+    assert {*DIFFERENT.values()} <= headings
