@@ -403,6 +403,36 @@ def test_changes(name: str, pair: tuple[Any, Any]) -> None:
         assert other.encode(texts[1]) == theirs.encode(texts[1])
 
 
+DEMOTED = ["<s>", "</s>", "<x>", "text"]
+
+
+@pytest.mark.parametrize("flags", [{}, {"lstrip": True}, {"normalized": True}])
+def test_tokens_that_are_no_longer_special(
+    flags: dict[str, bool], pair: tuple[Any, Any], tmp_path: Path
+) -> None:
+    """transformers leaves them out with the special tokens; after saving only those with a role."""
+    texts = [f"a {each}low{each} {other}" for each in DEMOTED for other in ("b<s>", "</s>", " text<x>")]
+    for tokenizer in pair:
+        tokenizer.add_tokens([tokenizers.AddedToken("text", special=False)])
+        tokenizer(texts)
+        tokenizer.add_special_tokens({"extra_special_tokens": ["<x>", "text"]})
+        tokenizer.add_tokens([tokenizers.AddedToken(each, special=False, **flags) for each in DEMOTED])
+        tokenizer.save_pretrained(tmp_path / type(tokenizer).__module__)
+    theirs, ours = pair
+    saved = tmp_path / type(theirs).__module__
+    again = transformers.AutoTokenizer.from_pretrained(saved)
+    assert ours._core() is not None
+    for text in texts:
+        ids = theirs(text).input_ids
+        assert ours(text)["input_ids"] == ids
+        for skip in (True, False):
+            assert ours.decode(ids, skip_special_tokens=skip) == theirs.decode(ids, skip_special_tokens=skip)
+            assert ours.decode([ids, ids], skip_special_tokens=skip) == [theirs.decode(ids, skip)] * 2
+            for tokenizer in (BPETokenizer.load(saved), BPETokenizer.from_huggingface(theirs)):
+                assert tokenizer.decode(ids, skip) == again.decode(ids, skip_special_tokens=skip)
+    assert not {"<s>", "</s>"} - BPETokenizer.load(saved).special_tokens.keys()
+
+
 def test_a_part_that_a_caller_keeps(pair: tuple[Any, Any]) -> None:
     theirs, ours = pair
     parts = [tokenizer.backend_tokenizer.pre_tokenizer for tokenizer in pair]

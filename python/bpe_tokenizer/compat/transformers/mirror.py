@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -30,11 +30,17 @@ class CoreTokenizer:
     Args:
         model: The model.
         post_processor: The steps of the post-processor of the tokenizer of `tokenizers`.
+        demoted: The ids of tokens that are no longer special, but left out where special tokens are.
     """
 
-    def __init__(self, model: Model, post_processor: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, model: Model, post_processor: Sequence[Mapping[str, Any]], demoted: Container[int] = ()
+    ) -> None:
         self.model = model
         compiled = CompiledModel.compile(model)
+        # The core finds all added tokens here, so the flag matters to decoding only.
+        skipped = [token._replace(special=True) for token in model.core.added_tokens if token.id in demoted]
+        compiled = compiled.with_added_tokens(skipped) if skipped else compiled
         self.compiled = compiled
         self.encoder = compiled.encoder
         prefix, suffix = compiled.prefix_suffix_ids
@@ -122,7 +128,8 @@ class Mirror:
         if not _is_bpe(backend):
             return None
         try:
-            return CoreTokenizer(huggingface.loads(backend.to_str()), _steps(backend.post_processor))
+            model = huggingface.loads(backend.to_str())
+            return CoreTokenizer(model, _steps(backend.post_processor), _demoted(backend))
         except TokenizerError as error:
             self.refusal = error
             return None
@@ -143,6 +150,24 @@ def _is_bpe(backend: Any) -> bool:
     return type(backend.model).__name__ == "BPE"
 
 
+def _demoted(backend: Any) -> set[int]:
+    """Return the ids of ordinary added tokens that once were special.
+
+    `tokenizers` remembers them until it is saved, and leaves them out of a text without special tokens.
+    """
+    ordinary = _ordinary(backend.get_added_tokens_decoder())
+    return {
+        token_id
+        for token_id in ordinary
+        if not backend.decode([token_id], skip_special_tokens=True)
+        and backend.decode([token_id], skip_special_tokens=False)
+    }
+
+
+def _ordinary(added: Mapping[int, Any]) -> list[int]:
+    return [token_id for token_id, token in added.items() if not token.special]
+
+
 def _fingerprint(backend: Any) -> tuple[object, ...]:
     """What distinguishes two states of a tokenizer, as far as ids and texts depend on it."""
     if not _is_bpe(backend):
@@ -154,6 +179,9 @@ def _fingerprint(backend: Any) -> tuple[object, ...]:
     probe = [] if model.dropout else model.tokenize("".join(filter(None, sample)))
     parts = (backend.normalizer, backend.pre_tokenizer, backend.post_processor, backend.decoder)
     added = backend.get_added_tokens_decoder()
+    flags = repr(added)  # of all tokens, in a quarter of the time of reading them one by one
+    # Which of the ordinary ones once were special.
+    kept = "special=False" in flags and backend.decode(_ordinary(added), skip_special_tokens=True)
     return (
         size,
         tuple(sample),
@@ -161,7 +189,8 @@ def _fingerprint(backend: Any) -> tuple[object, ...]:
         tuple((part and part.__getstate__()) for part in parts),
         type(model),
         tuple(getattr(model, name, None) for name in MODEL_SETTINGS),
-        repr(added),  # all flags of all tokens, in a quarter of the time of reading them one by one
+        flags,
+        kept,
     )
 
 
