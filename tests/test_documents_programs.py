@@ -24,10 +24,13 @@ from typing import Any, cast
 
 import pytest
 import regex
+import typer
 
 import bpe_tokenizer
 from bpe_tokenizer import BPETokenizer, ModelFileNotFoundError, reference
 from bpe_tokenizer.cli import main
+from bpe_tokenizer.cli.app import create_app
+from bpe_tokenizer.cli.commands import option_name
 from bpe_tokenizer.compat import tiktoken
 from bpe_tokenizer.reference import (
     BasicBPE,
@@ -361,6 +364,23 @@ def test_the_calls_of_002(seeds: Path) -> None:
         "input_ids": 2,
         "attention_mask": 2,
     }
+
+
+def test_the_options_of_002(seeds: Path) -> None:
+    text = document(seeds, "002")
+    printed = re.findall(r'p_(\w+)\.add_argument\(\s*"(--[\w-]+)"', text)
+    printed += [("encode", option) for option in re.findall(r'input\.add_argument\(\s*"(--\w+)"', text)]
+    assert Counter(name for name, _ in printed) == {
+        "train": 5,
+        "encode": 4,
+        "decode": 2,
+        "chat": 9,
+        "info": 2,
+    }
+    for name in {name for name, _ in printed}:
+        command = cast("Any", typer.main.get_command(create_app(name))).commands[name]
+        accepted = {option for parameter in command.params for option in parameter.opts}
+        assert {"--" + option_name(option[2:]) for owner, option in printed if owner == name} <= accepted
 
 
 def test_the_commands_of_002(seeds: Path, capsys: pytest.CaptureFixture[str]) -> None:
