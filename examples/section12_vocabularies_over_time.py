@@ -74,7 +74,7 @@ def a_corpus_that_is_too_large() -> None:
     whole = BPETokenizer().train(files, 600, verbose=False)
     with TemporaryDirectory() as directory:
         limited = BPETokenizer().train(
-            files, 600, max_memory="100MB", spill_directory=directory, verbose=False
+            files, 600, max_memory="200MB", spill_directory=directory, verbose=False
         )
         assert limited.merges == whole.merges
     dropping = PieceCounts(max_memory="200MB", on_memory="drop").add(files)

@@ -287,8 +287,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             threads: Number of threads that count.
             weights: For files: the factor by which each file's pieces count in a mixture, also each file of a
                 directory or a pattern.
-            max_memory: Memory limit of this process, in bytes or as in `"500MB"`. The result is the same:
-                pieces go to temporary files, and merges are learned in rounds.
+            max_memory: Memory limit of this process, in bytes or as in `"500MB"`, at least `"200MB"`. The
+                result is the same: pieces go to temporary files, and merges are learned in rounds.
             on_memory: What happens at the limit: `"spill"`, or `"drop"` to drop the rarest pieces; then the
                 summary says what was dropped, and which merges may differ.
             spill_directory: Directory of the temporary files; None for the system's.

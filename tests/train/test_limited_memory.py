@@ -71,7 +71,7 @@ def learned(everything: PieceCounts) -> BPETokenizer:
 def test_counts_with_a_limit_are_exact(
     corpus: Path, everything: PieceCounts, tmp_path: Path, threads: int
 ) -> None:
-    limited = count(corpus, "gpt2", max_memory="100MB", threads=threads, spill_directory=tmp_path)
+    limited = count(corpus, "gpt2", max_memory="200MB", threads=threads, spill_directory=tmp_path)
     assert list(tmp_path.iterdir()) == []  # the files have no names
     assert limited.dropped == Dropped()
     assert limited == everything
@@ -92,7 +92,7 @@ def test_merges_with_a_limit_are_those_without(
 ) -> None:
     needed = core_needs(everything)
     assert needed > 5 * 36e6
-    limited = BPETokenizer("gpt2").train(corpus, 3000, max_memory="100MB")
+    limited = BPETokenizer("gpt2").train(corpus, 3000, max_memory="200MB")
     assert limited.merges == learned.merges
     said = capsys.readouterr().err
     assert f"{everything.distinct:,} distinct pieces" in said
@@ -115,13 +115,13 @@ def test_other_ways_of_training_keep_the_limit(
     everything.save(tmp_path / "counts")
     options: dict[str, Any] = {"tie_break": tie_break, "verbose": False, "max_token_length": 6}
     whole = train_from_counts(everything, 1500, **options)
-    limited = train_from_counts(tmp_path / "counts", 1500, max_memory="100MB", **options)
+    limited = train_from_counts(tmp_path / "counts", 1500, max_memory="200MB", **options)
     assert limited.merges == whole.merges
     del options["max_token_length"]
     base = BPETokenizer("gpt2").train(words(2000, seed=5), 600, verbose=False, special_tokens=["<s>"])
     extended = [pickle.loads(pickle.dumps(base)) for _ in range(2)]
     extended[0].extend(corpus, 1200, **options)
-    extended[1].extend(corpus, 1200, max_memory="100MB", spill_directory=tmp_path, **options)
+    extended[1].extend(corpus, 1200, max_memory="200MB", spill_directory=tmp_path, **options)
     assert extended[0].merges == extended[1].merges
 
 
@@ -129,7 +129,7 @@ PEAK = r"""
 import re, sys
 from pathlib import Path
 from bpe_tokenizer import BPETokenizer
-BPETokenizer("gpt2").train(Path(sys.argv[1]), 3000, verbose=False, max_memory="100MB")
+BPETokenizer("gpt2").train(Path(sys.argv[1]), 3000, verbose=False, max_memory="200MB")
 # The peak of `resource` includes that of the process that started this one.
 print(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
 """
@@ -151,13 +151,38 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
     assert max(peaks) < 1.15 * min(peaks)
 
 
+COUNT_PEAK = r"""
+import re, sys
+from pathlib import Path
+from bpe_tokenizer import count
+assert count(Path(sys.argv[1]), "gpt2", max_memory="200MB", threads=16).distinct > 1e6
+print(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_least_limit_holds_with_pyarrow_and_many_threads(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    # Random letters, about every ninth a space: more words than fit into the limit.
+    letters = bytes(32 if byte < 28 else 97 + byte % 26 for byte in range(256))
+    text = random.Random(1).randbytes(15 * 10**6).translate(letters).decode()
+    rows = [text[start : start + 50_000] for start in range(0, len(text), 50_000)]
+    path = tmp_path / "corpus.parquet"
+    parquet.write_table(pyarrow.table({"text": rows}), path, row_group_size=100)
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT_PEAK, path], capture_output=True, text=True, check=True
+    )
+    assert 1024 * int(done.stdout) < 200e6
+
+
 STOPPED = """
 import sys
 from pathlib import Path
 from bpe_tokenizer import BPETokenizer
 print("began", flush=True)
 BPETokenizer("gpt2").train(
-    Path(sys.argv[1]), 30000, verbose=False, max_memory="100MB", spill_directory=sys.argv[2]
+    Path(sys.argv[1]), 30000, verbose=False, max_memory="200MB", spill_directory=sys.argv[2]
 )
 """
 
@@ -186,7 +211,7 @@ from pathlib import Path
 from bpe_tokenizer import BPETokenizer, PieceCounts, WriteError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-counts = PieceCounts("gpt2", max_memory="100MB", spill_directory=sys.argv[2]).add("low low")
+counts = PieceCounts("gpt2", max_memory="200MB", spill_directory=sys.argv[2]).add("low low")
 try:
     counts.add(Path(sys.argv[1]))
 except WriteError as error:
@@ -211,7 +236,7 @@ def test_large_files_are_streams(everything: PieceCounts, tmp_path: Path) -> Non
     path = tmp_path / "large.counts"
     everything.save(path)
     assert path.stat().st_size > SMALL_FILE
-    loaded = PieceCounts.load(path, max_memory="100MB", spill_directory=tmp_path)
+    loaded = PieceCounts.load(path, max_memory="200MB", spill_directory=tmp_path)
     assert repr(loaded) == repr(everything)
     assert loaded == everything
     loaded.save(tmp_path / "again.counts")
@@ -237,7 +262,7 @@ def test_large_files_are_streams(everything: PieceCounts, tmp_path: Path) -> Non
 def test_a_large_file_is_dropped_from_as_texts_are(everything: PieceCounts, tmp_path: Path) -> None:
     path = tmp_path / "large.counts"
     everything.save(path)
-    counts = PieceCounts.load(path, max_memory="100MB", on_memory="drop")
+    counts = PieceCounts.load(path, max_memory="200MB", on_memory="drop")
     assert counts.dropped.distinct > 1000
     assert counts.pieces + counts.dropped.pieces == everything.pieces
     assert core_needs(counts) <= 36e6
@@ -265,7 +290,7 @@ def test_a_stopped_run_goes_on_in_little_memory(
 
     for name in saves:
         monkeypatch.setattr(checkpoint, name, partial(stops, name))
-    options: dict[str, Any] = {"max_memory": "100MB", "spill_directory": tmp_path, "verbose": False}
+    options: dict[str, Any] = {"max_memory": "200MB", "spill_directory": tmp_path, "verbose": False}
     for stop_at in (2, 1, 3, 4, 9):  # noqa: B007
         calls = 0
         with pytest.raises(KeyboardInterrupt):
@@ -285,7 +310,7 @@ def test_the_commands_take_the_limits(corpus: Path, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "bpe_tokenizer", *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    limits = ("--max-memory", "100MB", "--spill-directory", tmp_path)
+    limits = ("--max-memory", "200MB", "--spill-directory", tmp_path)
     pattern = ("--split-pattern", "gpt2")
     saved = tmp_path / "some.counts"
     done = run("count", "--corpus", corpus, *pattern, *limits, "--min-count", 3, "--output", saved, "--json")
@@ -303,7 +328,7 @@ def test_the_commands_take_the_limits(corpus: Path, tmp_path: Path) -> None:
         "--on-memory",
         "drop",
         "--max-memory",
-        "100MB",
+        "200MB",
         "--vocab-size",
         300,
         "--output",
@@ -350,9 +375,9 @@ def test_many_files_of_counts_are_added_in_bounded_memory(tmp_path: Path) -> Non
         counts.save(paths[-1])
         for piece, times in counts:
             total[piece] = total.get(piece, 0) + times
-    limited = train_from_counts(paths, 900, max_memory="100MB", spill_directory=tmp_path, verbose=False)
+    limited = train_from_counts(paths, 900, max_memory="200MB", spill_directory=tmp_path, verbose=False)
     assert limited.merges == train_from_counts(paths, 900, verbose=False).merges
-    summed = PieceCounts.load(paths[0], max_memory="100MB", spill_directory=tmp_path)
+    summed = PieceCounts.load(paths[0], max_memory="200MB", spill_directory=tmp_path)
     for path in paths[1:]:
         summed.merge(PieceCounts.load(path))
     assert dict(summed) == total
@@ -418,13 +443,13 @@ def test_limits_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="no directory"):
         PieceCounts(spill_directory=tmp_path / "nowhere")
     with pytest.raises(OptionError, match="smaller vocab_size"):
-        BPETokenizer("gpt2").train(words(MANY_WORDS), 10**6, max_memory="100MB", verbose=False)
+        BPETokenizer("gpt2").train(words(MANY_WORDS), 10**6, max_memory="200MB", verbose=False)
 
 
 def test_what_is_dropped_is_told_by_script_and_by_merge(
     corpus: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    counts = count(corpus, "gpt2", max_memory="100MB", on_memory="drop")
+    counts = count(corpus, "gpt2", max_memory="200MB", on_memory="drop")
     dropped = counts.dropped
     assert dropped.distinct > 1000
     assert dropped.scripts[0].script == "Latin"

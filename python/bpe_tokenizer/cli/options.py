@@ -169,7 +169,7 @@ Weights = Annotated[
 ]
 MaxMemory = Annotated[
     str | None,
-    option("SIZE", "Memory limit, as in 500MB. The result is the same.", "unlimited"),
+    option("SIZE", "Memory limit, as in 500MB, at least 200MB. The result is the same.", "unlimited"),
 ]
 OnMemoryLimit = Annotated[
     Any,

@@ -34,9 +34,10 @@ OnMemory: TypeAlias = Literal["spill", "drop"]
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)?\s*", re.IGNORECASE)
-# Memory of Python, its libraries and the buffers of a counter; and the smallest limit that leaves pieces.
-_BASE_MEMORY = 64 * 10**6
-_MIN_MEMORY = 100 * 10**6
+# What a process takes besides the pieces: Python and the package 40 MB, pyarrow 70 MB, readers and two
+# threads the rest; and the smallest limit that leaves memory for pieces.
+_BASE_MEMORY = 164 * 10**6
+_MIN_MEMORY = 200 * 10**6
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def memory_bytes(max_memory: int | str) -> int:
 
     Raises:
         ArgumentTypeError: It is neither an `int` nor a `str`.
-        OptionError: The text is not a size, or the limit is below 100 MB.
+        OptionError: The text is not a size, or the limit is below 200 MB.
 
     >>> memory_bytes("1.5GB")
     1500000000
@@ -100,7 +101,8 @@ def memory_bytes(max_memory: int | str) -> int:
     max_memory = min(int.__index__(max_memory), sys.maxsize)
     if max_memory < _MIN_MEMORY:
         raise OptionError(
-            f"max_memory is {max_memory:,} bytes; give it at least 100MB, half of which Python takes"
+            f"max_memory is {max_memory:,} bytes; give it at least 200MB, most of which Python, its "
+            "libraries and the readers take"
         )
     return max_memory
 

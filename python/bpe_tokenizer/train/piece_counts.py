@@ -139,8 +139,8 @@ class PieceCounts:
         normalization: The Unicode normalisation form: `"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or None.
         special_tokens: Texts at which documents are cut; a dict of text to id works too.
         threads: Number of threads; None for one per processor.
-        max_memory: Memory limit of this process for counting and training, in bytes or as in `"500MB"`. None
-            for no limit.
+        max_memory: Memory limit of this process for counting and training, in bytes or as in `"500MB"`, at
+            least `"200MB"`. None for no limit.
         on_memory: What happens at the limit: `"spill"` writes the pieces to temporary files, and the counts
             stay exact; `"drop"` drops the rarest pieces, see `dropped`.
         spill_directory: Directory of the temporary files, on a disk with room; None for the system's.

@@ -26,6 +26,9 @@ use std::sync::Mutex;
 
 /// More runs than this are added up: each open run takes a file and a buffer.
 const MAX_RUNS: usize = 64;
+/// Bytes of a memory limit for each thread. A thread takes about a third of it for its section of text and its waiting
+/// pieces, which the tables leave free.
+const THREAD_MEMORY: usize = 18 << 20;
 /// The tables of a thread may take this many more pieces before they are looked at again.
 const UNCHECKED_PIECES: usize = 1 << 16;
 
@@ -103,6 +106,12 @@ impl Counter {
     /// Where temporary files go.
     pub fn spills(&self) -> &Spills {
         &self.spills
+    }
+
+    /// The number of threads that the memory limit allows.
+    fn most_threads(&self) -> usize {
+        let memory = self.limits.max_memory;
+        memory.map_or(usize::MAX, |memory| (memory / THREAD_MEMORY).max(2))
     }
 
     /// Bytes that the tables may take; None if they never spill.
@@ -475,7 +484,8 @@ impl CountCall<'_> {
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let normalized = AtomicBool::new(false);
         let progress = Mutex::new(progress);
-        let threads = thread_count(*requested, bytes).min(sections.len().max(1));
+        let most = self.counter.most_threads().min(sections.len().max(1));
+        let threads = thread_count(*requested, bytes).min(most);
         // The tables of all threads share the memory.
         let memory = self.counter.table_memory();
         let more = memory.map_or(0, |memory| (memory / 1000 / threads).min(UNCHECKED_PIECES));
