@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 use std::cell::Cell;
 use std::ffi::CString;
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Releasing the GIL pays off from this many bytes or characters of text on.
@@ -118,6 +118,18 @@ fn is_set(raised: &Raised) -> bool {
 
 fn take(raised: &Raised) -> Option<PyErr> {
     raised.lock().ok()?.take()
+}
+
+/// Locks an object that a call uses for as long as it runs. Never waits: the other call may be an outer one of this thread,
+/// whose signal handler or callback makes this call. A panic leaves the content sound.
+pub fn lock_unused<'a, T>(object: &'a Mutex<T>, name: &str) -> Result<MutexGuard<'a, T>> {
+    match object.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(Error::Option(format!(
+            "{name} are in use by another call: use them after it, and a separate object in each thread"
+        ))),
+    }
 }
 
 /// The core's error as the package's exception.

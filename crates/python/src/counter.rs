@@ -1,6 +1,6 @@
 //! `PieceCounter`.
 
-use crate::call::{exception, run, run_with_calls, to_python};
+use crate::call::{exception, lock_unused, run, run_with_calls, to_python};
 use crate::model::Model;
 use crate::objects;
 use crate::reader::Reader;
@@ -14,7 +14,6 @@ use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::reserve::{append, push, with_capacity};
 use bpe_tokenizer_core::text::Text;
-use bpe_tokenizer_core::threads::lock;
 use bpe_tokenizer_core::train::counts::{
     write_counts, CountCall, Counted, Counter, Dropped, Limits, Loss, OnMemory, PieceCounts,
     PieceStream, Place, Position, Run, RunReader, Sample, Sampled, Slice, SCRIPTS,
@@ -45,8 +44,8 @@ pub struct PieceCounter {
 
 impl PieceCounter {
     /// A panic while counting leaves counts that are too low but sound.
-    fn counted(&self) -> MutexGuard<'_, Counted> {
-        lock(&self.counted)
+    fn counted(&self) -> Result<MutexGuard<'_, Counted>> {
+        lock_unused(&self.counted, "these counts")
     }
 
     /// A call that adds to the counts of this counter, which are locked.
@@ -72,7 +71,7 @@ impl PieceCounter {
         work: impl FnOnce(CountCall<'_>) -> Result<()> + Send,
     ) -> PyResult<()> {
         run(py, usize::MAX, |interrupt| {
-            work(self.call(&mut self.counted(), weight, interrupt))
+            work(self.call(&mut *self.counted()?, weight, interrupt))
         })
     }
 
@@ -82,7 +81,7 @@ impl PieceCounter {
         read: impl FnOnce(&mut Counted, &Interrupt<'_>) -> Result<T> + Send,
     ) -> PyResult<T> {
         run(py, usize::MAX, |interrupt| {
-            read(&mut self.counted(), interrupt)
+            read(&mut *self.counted()?, interrupt)
         })
     }
 }
@@ -139,7 +138,8 @@ impl PieceReader {
     /// The next pieces, in the form of `PieceCounter.arrays`; none at the end.
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
         let arrays = run(py, usize::MAX, |interrupt| {
-            read_arrays(&mut *lock(&self.0), READ_BYTES, interrupt)
+            let mut pieces = lock_unused(&self.0, "these pieces")?;
+            read_arrays(&mut *pieces, READ_BYTES, interrupt)
         })?;
         to_arrays(py, arrays)
     }
@@ -281,7 +281,7 @@ impl PieceCounter {
         let (file, byte) = position;
         let from = Position { file, byte };
         run_with_calls(py, |interrupt, calls| {
-            let mut counted = self.counted();
+            let mut counted = self.counted()?;
             let mut call = self.call(&mut counted, weight, interrupt);
             let reached = call.add_files(&paths, from, most, &mut |bytes| {
                 calls.call(progress.as_ref(), |py| PyTuple::new(py, [bytes]));
@@ -312,7 +312,7 @@ impl PieceCounter {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         run_with_calls(py, |interrupt, calls| {
-            let mut counted = self.counted();
+            let mut counted = self.counted()?;
             let mut call = self.call(&mut counted, weight, interrupt);
             call.add_reader(Reader::new(&reader, calls), &name, &mut |bytes| {
                 calls.call(progress.as_ref(), |py| PyTuple::new(py, [bytes]));
@@ -330,7 +330,7 @@ impl PieceCounter {
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
         let counts = counts.as_slice()?;
         run(py, usize::MAX, |interrupt| {
-            let mut counted = self.counted();
+            let mut counted = self.counted()?;
             let mut poller = Poller::new(interrupt);
             for (row, &count) in rows(data, offsets).zip(counts) {
                 poller.advance(1)?;
@@ -468,14 +468,11 @@ impl PieceCounter {
             return Ok(true);
         }
         // Copies, because two locks could deadlock.
-        let mut copies =
-            [self, other.get()].map(|counter| counter.with(py, |counted, _| counted.copy()));
+        let copy = |counter: &Self| counter.with(py, |counted, _| counted.copy());
+        let (mut one, mut other) = (copy(self)?, copy(other.get())?);
         run(py, usize::MAX, |interrupt| {
-            let [Ok(one), Ok(other)] = &mut copies else {
-                return Ok(false);
-            };
-            let mut one = self.counter.pieces(one, interrupt)?;
-            let mut other = self.counter.pieces(other, interrupt)?;
+            let mut one = self.counter.pieces(&mut one, interrupt)?;
+            let mut other = self.counter.pieces(&mut other, interrupt)?;
             let mut poller = Poller::new(interrupt);
             loop {
                 poller.advance(1)?;
@@ -491,7 +488,7 @@ impl PieceCounter {
 
     fn save(&self, py: Python<'_>, begin: Vec<u8>, write: Py<PyAny>) -> PyResult<()> {
         run_with_calls(py, |interrupt, calls| {
-            let mut counted = self.counted();
+            let mut counted = self.counted()?;
             let totals = self.counter.totals(&mut counted, interrupt)?;
             let mut pieces = self.counter.pieces(&mut counted, interrupt)?;
             let write = &mut |bytes: &[u8]| {
@@ -521,7 +518,7 @@ impl PieceCounter {
             let mut loaded = Counted::new(counts, documents, dropped_of(dropped));
             (loaded.normalized, loaded.sampled) = (normalized, sampled_of(sampled));
             self.counter
-                .merge(&mut loaded, 1, &mut self.counted(), interrupt)
+                .merge(&mut loaded, 1, &mut *self.counted()?, interrupt)
         })
     }
 
@@ -544,7 +541,7 @@ impl PieceCounter {
             if self.counter.drops() {
                 self.counter.resume(&mut opened, interrupt)?;
             }
-            *self.counted() = opened;
+            *self.counted()? = opened;
             Ok(())
         })
     }
@@ -568,7 +565,7 @@ impl PieceCounter {
                 high,
             };
             let run = Run::of_slice(&path, slice)?;
-            *self.counted() = Counted::of_run(run, 0, Dropped::default());
+            *self.counted()? = Counted::of_run(run, 0, Dropped::default());
             Ok(())
         })
     }
@@ -644,7 +641,7 @@ impl PieceCounter {
                 checkpoint_interval,
             };
             let learned = self.counter.train(
-                &mut self.counted(),
+                &mut *self.counted()?,
                 min_count,
                 &warm_start,
                 &options,

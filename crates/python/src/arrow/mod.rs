@@ -12,7 +12,6 @@ use crate::sequence::items;
 use crate::settings::value_of;
 use bpe_tokenizer_core::interrupt::Poller;
 use bpe_tokenizer_core::reserve::{append, push};
-use bpe_tokenizer_core::threads::lock;
 use bpe_tokenizer_core::{Error, Result};
 use columns::{column_type, type_name, IdLists, Texts};
 use encode::Part;
@@ -114,7 +113,9 @@ impl ArrowReader {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<ArrowPart>> {
-        let next = call::run(py, usize::MAX, |_| lock(&self.source).next())?;
+        let next = call::run(py, usize::MAX, |_| {
+            call::lock_unused(&self.source, "the arrays of this column")?.next()
+        })?;
         Ok(next.map(|(array, first)| ArrowPart {
             given: Arc::clone(&self.given),
             array,
