@@ -198,3 +198,62 @@ def test_many_short_calls_from_c_can_be_interrupted(tmp_path: Path) -> None:
     """
     left, _ = run(program, tmp_path).communicate(timeout=100)
     assert int(left) > 10_000
+
+
+# Python code that a call runs, and that uses the same object.
+INSIDE = {
+    "counts.distinct": "train_from_counts(counts, 2000, verbose=False)",
+    "counts.add('low')": "train_from_counts(counts, 2000, verbose=False)",
+    "counts.merge(counts)": "train_from_counts(counts, 2000, verbose=False)",
+    "tokenizer.encode('low')": "tokenizer.encode(text)",
+    "tokenizer.count_tokens(text[:100])": "tokenizer.encode_batch([text, text], threads=2)",
+    "stream.step([101])": "stream.step(ids)",
+    "next(texts)": "sum(map(len, texts))",
+    "batches.close()": "list(batches)",
+}
+
+
+def test_a_signal_handler_that_uses_the_same_object_gets_an_answer_or_an_error(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("low lower lowest\n" * 200_000)
+    program = """
+        import signal
+        from bpe_tokenizer import StreamDecoder, TokenizerError, train_from_counts
+        from bpe_tokenizer.readers import ReadOptions, find_inputs, read_batches
+        text = "low lower lowest\\n" * 300_000
+        counts = PieceCounts("gpt2").add(" ".join(map(str, range(300_000))))
+        ids = tokenizer.encode(text[:2_000_000])
+
+        def use(call, inner):
+            def handler(*_):
+                try:
+                    eval(inner, globals())
+                except (TokenizerError, ValueError, RuntimeError) as error:  # a generator's own, and PyO3's
+                    errors.append(error)
+                calls.append(inner)
+                signal.setitimer(signal.ITIMER_REAL, 0.02 * (not errors))
+
+            global stream, texts, batches
+            calls, errors, stream = [], [], StreamDecoder(tokenizer)
+            signal.signal(signal.SIGALRM, handler)
+            for _ in range(3):  # the signal may come before or after the core's work
+                texts = iter(tokenizer.encode_streaming(text[at : at + 999] for at in range(0, 10**6, 999)))
+                batches = read_batches(find_inputs(["text"]), ReadOptions(documents="line"), threads=2)
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+                try:
+                    eval(call, globals())
+                except TokenizerError as error:
+                    assert "changed" in str(error), error
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                if calls and (errors or "counts" not in call):
+                    break
+            print(inner, *{type(each).__name__ for each in errors})
+            for error in errors:
+                assert not isinstance(error, TokenizerError) or "in use by another call" in str(error), error
+    """
+    uses = [f"use({call!r}, {inner!r})" for inner, call in INSIDE.items()]
+    with run("\n".join([textwrap.dedent(program), *uses]), tmp_path) as process:
+        output, _ = process.communicate(timeout=60)
+    answers = dict(zip(INSIDE, output.splitlines(), strict=True))
+    assert all(answer.startswith(inner) for inner, answer in answers.items())
+    assert answers["counts.distinct"] == "counts.distinct OptionError"
+    assert process.returncode == 0

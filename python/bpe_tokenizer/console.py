@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
 import os
-import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,12 +34,10 @@ def new_console(**settings: Any) -> Console:
 
 def can_start_thread() -> bool:
     """Return whether the system gives this process another thread, as rich needs one to refresh."""
-    thread = threading.Thread(target=int, daemon=True)
     try:
-        thread.start()
+        _thread.start_new_thread(int, ())
     except (RuntimeError, MemoryError):
         return False
-    thread.join()
     return True
 
 

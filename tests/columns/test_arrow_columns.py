@@ -541,6 +541,21 @@ def test_a_stream_that_fails() -> None:
         TOKENIZER.encode_arrow(Failing())
 
 
+def test_a_stream_that_asks_for_its_own_arrays_is_refused() -> None:
+    schema = pa.schema({"text": pa.string()})
+    refused: list[object] = []
+
+    def batches() -> Any:
+        with pytest.raises(OptionError, match="in use by another call") as error:
+            next(reader)
+        refused.append(error)
+        yield pa.RecordBatch.from_arrays([pa.array(["low"])], schema=schema)
+
+    stream = pa.RecordBatchReader.from_batches(schema, batches())
+    reader = _core.ArrowReader.from_stream(stream.__arrow_c_stream__())
+    assert (len(next(reader)), len(refused)) == (1, 1)
+
+
 class NotCapsules:
     """An object whose capsules are something else."""
 

@@ -59,6 +59,23 @@ def gguf(directory: Path, name: str, content: bytes = b"") -> Path:
     return path
 
 
+def test_a_model_that_its_own_thread_loads_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loads: list[Any]
+) -> None:
+    path, refused = gguf(tmp_path, "a.gguf"), []
+
+    def load(path: str, backend: Backend, _: LoadOptions) -> LanguageModel:  # as a signal handler would
+        for call in (load_model, free_model):
+            with pytest.raises(GenerationError, match="this thread is loading the model") as error:
+                call(path)
+            refused.append(error)
+        return LanguageModel(Counting(), path, backend)
+
+    monkeypatch.setattr(model_cache, "load", load)
+    load_model(path).close()
+    assert (len(refused), free_models()) == (2, 0)
+
+
 def test_loaded_once(tmp_path: Path, loads: list[Any]) -> None:
     path = gguf(tmp_path, "a.gguf")
     try:

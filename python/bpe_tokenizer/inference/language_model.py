@@ -58,7 +58,8 @@ class LanguageModel:
         self.stop_ids = frozenset(stop_ids)
         self._engine_model: EngineModel | None = engine_model
         self._process = os.getpid()
-        self._state_lock = threading.Lock()
+        # Re-entrant, because a signal handler can close the model inside `generate`.
+        self._state_lock = threading.RLock()
         self._fair_lock = FairLock()
         self._generations: weakref.WeakSet[Generation] = weakref.WeakSet()
 

@@ -41,6 +41,20 @@ class _Key(NamedTuple):
     options: LoadOptions
 
 
+class _Loading(Future[LanguageModel]):
+    """A model that a thread loads, or has loaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = threading.get_ident()
+
+    def wait(self) -> _Loading:
+        """Refuse a wait of the loading thread for itself, as in a signal handler."""
+        if not self.done() and self._thread == threading.get_ident():
+            raise GenerationError("this thread is loading the model: use and free it after that")
+        return self
+
+
 class ModelCache:
     """The most recently used models. Threads can share it.
 
@@ -57,9 +71,10 @@ class ModelCache:
 
     def __init__(self, max_models: int = 2) -> None:
         self.max_models = check_integer("max_models", max_models, 1)
-        self._lock = threading.Lock()
+        # Re-entrant, because a signal handler can use the cache inside these methods.
+        self._lock = threading.RLock()
         # The most recently used is last. Threads wait at the future of a model that another thread loads.
-        self._models: OrderedDict[_Key, Future[LanguageModel]] = OrderedDict()
+        self._models: OrderedDict[_Key, _Loading] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(models={len(self.models())}, max_models={self.max_models})"
@@ -85,11 +100,11 @@ class ModelCache:
                 self._models.move_to_end(key)
             else:
                 known = None
-                loading: Future[LanguageModel] = Future()
+                loading = _Loading()
                 self._models[key] = loading
                 self._models.move_to_end(key)
         if known is not None:
-            return known.result()
+            return known.wait().result()
         self._make_room(key)
         try:
             loading.set_result(load(key.path, key.backend, key.options))
@@ -143,13 +158,13 @@ class ModelCache:
             futures = [future for key in keys if (future := self._models.pop(key, None)) is not None]
         for future in futures:
             # This waits for a model that another thread is loading.
-            if future.exception() is None:
+            if future.wait().exception() is None:
                 future.result().close()
         gc.collect()
         return len(futures)
 
 
-def _is_lost(future: Future[LanguageModel]) -> bool:
+def _is_lost(future: _Loading) -> bool:
     """Whether a model could not be loaded, or was closed by its user."""
     return future.exception() is not None or future.result().is_closed
 

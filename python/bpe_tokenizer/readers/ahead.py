@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import os
-import signal
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from bpe_tokenizer.errors import OptionError
@@ -17,22 +16,16 @@ from bpe_tokenizer.errors import OptionError
 __all__ = ["Ahead"]
 
 _Item = TypeVar("_Item")
-# How long the consumer waits before it looks for a fork, and how long `close` waits for the thread.
+# How long the consumer waits before it looks whether the thread runs, and how long `close` waits for it.
 _WAIT = 0.2
 _CLOSE = 0.5
-# Signals that a thread does not cause itself.
-_ASYNCHRONOUS = [
-    getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGCHLD", "SIGUSR1", "SIGUSR2", "SIGWINCH")
-    if hasattr(signal, name)
-]
 
 
 class Ahead(Generic[_Item]):
     """The items of a generator that a thread runs.
 
     At most `limit` bytes of items wait for the consumer, or one item. An exception of the generator arrives
-    after the items before it. If the system gives no thread, the consumer runs the generator.
+    after the items before it. If no thread comes to life, the consumer runs the generator.
 
     Args:
         items: The generator. It is closed in the thread that runs it.
@@ -54,15 +47,15 @@ class Ahead(Generic[_Item]):
         self._stopped = self._ended = False
         self._error: BaseException | None = None
         self._process = os.getpid()
-        self._thread: threading.Thread | None = threading.Thread(
-            target=self._run, name="bpe-tokenizer-reader", daemon=True
-        )
+        # The thread runs the generator, or the consumer, whoever acquires this first.
+        self._claim = threading.Lock()
+        self._is_inline = False
+        _running.add(self)
         try:
-            with _signals_blocked():
-                self._thread.start()
-            _running.add(self)
+            # `Thread.start()` would wait for ever for a thread that finds no memory.
+            _thread.start_new_thread(self._run, ())
         except (RuntimeError, MemoryError):  # no thread can start
-            self._thread = None
+            self._is_inline = self._claim.acquire()
 
     def __enter__(self) -> Ahead[_Item]:
         """Return the items."""
@@ -76,7 +69,7 @@ class Ahead(Generic[_Item]):
         return self
 
     def __next__(self) -> _Item:
-        if self._thread is None:
+        if self._is_inline:
             return next(self._items)
         self._check_process()
         with self._changed:
@@ -86,7 +79,9 @@ class Ahead(Generic[_Item]):
                     raise error
                 if self._ended:
                     raise StopIteration
-                self._changed.wait(_WAIT)
+                if not self._changed.wait(_WAIT) and self._claim.acquire(blocking=False):
+                    self._is_inline = True
+                    return next(self._items)
             item = self._waiting.popleft()
             self._bytes -= self._size(item)
             self._changed.notify_all()
@@ -94,17 +89,18 @@ class Ahead(Generic[_Item]):
 
     def close(self) -> None:
         """Stop the thread after its current step, and drop what waits."""
-        if self._thread is None:
-            self._items.close()
-            return
         if os.getpid() != self._process:
             return  # a forked child has no thread
+        _running.discard(self)
+        if self._is_inline or self._claim.acquire(blocking=False):
+            self._is_inline = True
+            self._items.close()
+            return
         with self._changed:
             self._stopped = True
             self._waiting.clear()
             self._changed.notify_all()
-        self._thread.join(_CLOSE)
-        _running.discard(self)
+            self._changed.wait_for(lambda: self._ended, _CLOSE)
 
     def _check_process(self) -> None:
         # Before the lock, which the thread may have held at the fork.
@@ -115,6 +111,8 @@ class Ahead(Generic[_Item]):
             )
 
     def _run(self) -> None:
+        if not self._claim.acquire(blocking=False):
+            return
         try:
             try:
                 for item in self._items:
@@ -142,19 +140,6 @@ class Ahead(Generic[_Item]):
             self._bytes += size
             self._changed.notify_all()
         return True
-
-
-@contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Block signals. A thread that starts meanwhile never gets one, so that Ctrl-C wakes the main thread."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ASYNCHRONOUS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _running: weakref.WeakSet[Ahead[Any]] = weakref.WeakSet()

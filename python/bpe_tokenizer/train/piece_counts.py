@@ -134,6 +134,9 @@ class PieceCounts:
     Training on the counts gives exactly the result of training on the corpus. So counts are the unit of
     resuming and of distribution: count parts of a corpus anywhere, in any order, and add them.
 
+    One call uses the counts at a time. A call meanwhile, from another thread or from a signal handler, is an
+    `OptionError`; so each thread needs counts for itself, and `merge` adds them.
+
     Args:
         split_pattern: A name of `bpe_tokenizer.patterns.NAMED_PATTERNS`, a regular expression, or several.
         normalization: The Unicode normalisation form: `"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or None.

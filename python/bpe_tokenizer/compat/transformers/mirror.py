@@ -104,7 +104,8 @@ class Mirror:
         self._known_changes = 0
         self._core: CoreTokenizer | None = None
         self._fingerprint: tuple[object, ...] | None = None
-        self._lock = threading.Lock()
+        # Re-entrant, because a signal handler can use the tokenizer inside these methods.
+        self._lock = threading.RLock()
 
     def note_change(self) -> None:
         """Note that the tokenizer was changed through the class that owns it."""
