@@ -2,7 +2,6 @@
 //! Ctrl-C.
 
 use crate::error::{Error, Result};
-use crate::reserve::check_memory;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Units of work between two polls of a [`Poller`]. A unit takes between 5 ns and 2 µs, and a poll from Python
@@ -37,12 +36,12 @@ impl<'a> Interrupt<'a> {
         self.check()
     }
 
-    /// Fails if the flag is set, or if memory is low. Costs a few loads.
+    /// Fails if the flag is set. Costs a load.
     pub fn check(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        check_memory()
+        Ok(())
     }
 
     /// Sets the flag: the next check of every thread fails.

@@ -1,29 +1,10 @@
 //! Room in buffers that grow with the input: an error where the standard collections would abort the process.
 //!
-//! Small allocations cannot all be checked. An allocator may serve them from a reserve when the system has no more
-//! memory, and [`watch_memory`] tells this crate how to ask for that.
+//! Small allocations are not checked: if the system has no memory for one, the process aborts.
 
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
-use std::sync::OnceLock;
-
-static IS_LOW: OnceLock<fn() -> bool> = OnceLock::new();
-
-/// Work returns [`Error::OutOfMemory`] at its next check when the function returns true. Only the first call of this has
-/// an effect.
-pub fn watch_memory(is_low: fn() -> bool) {
-    let _ = IS_LOW.set(is_low); // known already
-}
-
-/// Fails if memory is low.
-#[inline]
-pub fn check_memory() -> Result<()> {
-    match IS_LOW.get() {
-        Some(is_low) if is_low() => Err(Error::OutOfMemory { bytes: 0 }),
-        _ => Ok(()),
-    }
-}
 
 /// Makes room for `additional` more values.
 #[inline(always)]

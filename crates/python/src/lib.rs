@@ -2,7 +2,6 @@
 
 #![allow(missing_docs)] // what Python sees is documented in `_core.pyi`
 
-mod allocator;
 mod arrow;
 mod buffer_pool;
 mod call;
@@ -40,11 +39,9 @@ use pyo3::prelude::*;
 mod _core {
     use pyo3::prelude::*;
 
-    /// Connects the core with the allocator. Loads NumPy's C interface now: a signal during the load on first use would
-    /// cause a panic.
+    /// Loads NumPy's C interface now: a signal during the load on first use would cause a panic.
     #[pymodule_init]
     fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        bpe_tokenizer_core::reserve::watch_memory(crate::allocator::is_low);
         crate::objects::array::<u32>(module.py(), Vec::new()).map(|_| ())
     }
 
