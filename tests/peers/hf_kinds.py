@@ -62,6 +62,10 @@ PLAIN = {"special": False}
 NORMALIZED = {"special": False, "normalized": True}
 
 
+# Bytes that no UTF-8 holds; DeepSeek has their characters as added tokens, which texts do hold.
+NOT_IN_UTF8 = "øöúÿõ÷ûýÀùÁþü"
+
+
 # -- byte-level models, on real vocabularies ------------------------------------------------------------
 
 
@@ -81,8 +85,10 @@ def model_gpt2(shared: Path) -> Document:
 
 
 def model_gpt_neox(shared: Path) -> Document:
-    """Also OLMo and MPT."""
-    vocab, merges = behind(without(gpt2(shared), "<|endoftext|>"), "<|endoftext|>", "<|padding|>")
+    """Also OLMo and MPT. The vocabulary lacks the bytes that no UTF-8 holds."""
+    vocab, merges = behind(
+        without(gpt2(shared), "<|endoftext|>", *NOT_IN_UTF8), "<|endoftext|>", "<|padding|>"
+    )
     runs = [(" " * length, NORMALIZED) for length in range(24, 1, -1)]
     return tokenizer_json(
         vocab,
@@ -146,10 +152,6 @@ def model_qwen(shared: Path, pattern: str = "qwen2") -> Document:
 
 def model_qwen35(shared: Path) -> Document:
     return model_qwen(shared, "qwen3.5")
-
-
-# Bytes that no UTF-8 holds; DeepSeek has their characters as added tokens, which texts do hold.
-NOT_IN_UTF8 = "øöúÿõ÷ûýÀùÁþü"
 
 
 def deepseek(shared: Path, name: str, **named: Any) -> Document:

@@ -14,6 +14,7 @@ import pytest
 
 from bpe_tokenizer import LLAMA3_SPECIAL_TOKENS, BPETokenizer, Model, _core
 from hostile import hostile_texts
+from peers.hf_kinds import REAL_MODELS
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
@@ -127,11 +128,16 @@ def test_gpt2_is_extended(shared: Path, corpus: Callable[[str, int], str], tmp_p
 
 
 @pytest.mark.fixtures
-@pytest.mark.parametrize("name", ["falcon", "starcoder"])
+@pytest.mark.parametrize("name", ["falcon", "starcoder", "gpt-neox"])
 def test_tokenizers_opens_an_extended_vocabulary_that_lacks_bytes(
     name: str, shared: Path, tmp_path: Path
 ) -> None:
-    core = BPETokenizer.load(shared / "vocab" / f"ggml-vocab-{name}.gguf").model.core
+    path = shared / "vocab" / f"ggml-vocab-{name}.gguf"
+    if name == "gpt-neox":
+        path = tmp_path / "tokenizer.json"
+        path.write_text(json.dumps(REAL_MODELS[name](shared)), encoding="utf-8")
+    core = BPETokenizer.load(path).model.core
+    assert len({data for data in core.vocab.values() if len(data) == 1}) < 256
     settings = {**core.settings, "keeps_gaps": False}  # as llama.cpp: no merge across a lost byte
     before = BPETokenizer.from_model(Model(_core.Model(core.vocab, core.merges, **settings)))
     after = copy.copy(before).extend(GREETING * 9, len(before) + 20, verbose=False)
