@@ -20,6 +20,7 @@ from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, LINES
 from bpe_tokenizer.model import (
     AddedToken,
     Decoder,
+    Metaspace,
     Model,
     PlainNormalizer,
     PostProcessor,
@@ -32,6 +33,7 @@ from gguf_files import (
     BYTE,
     CONTROL,
     NORMAL,
+    RESPELT,
     WORDS,
     byte_level,
     gemma,
@@ -52,7 +54,7 @@ def path(tmp_path: Path) -> Path:
 # -- saving ---------------------------------------------------------------------------------------------
 
 
-def trained(pattern: str, special: dict[str, int] | None = None) -> BPETokenizer:
+def trained(pattern: str | Sequence[str], special: dict[str, int] | None = None) -> BPETokenizer:
     text = "low lower lowest it's IT'S 1234 don't \n\n new newer, newest! 日本語 中文。 " * 4
     return BPETokenizer(split_pattern=pattern, normalization=None).train(
         text, 320, special_tokens=special or ["<|bos|>", "<|eos|>"], verbose=False
@@ -75,6 +77,29 @@ def test_a_trained_tokenizer_comes_back(path: Path, pattern: str) -> None:
         assert again.encode(text, allowed_special=special) == tokenizer.encode(text, allowed_special=special)
     assert again.encode(text, add_special_tokens=True) == tokenizer.encode(text, add_special_tokens=True)
     assert (again.bos_token, again.eos_token) == ("<|bos|>", "<|eos|>")
+
+
+@pytest.mark.parametrize("name", RESPELT)
+def test_patterns_that_split_alike_are_written_alike(path: Path, name: str) -> None:
+    text = "Low IT'S it'ſ 12345 ¼²¾\t\r\n \n  日本語テキスト!?\u3000x` don't\n\n  "
+    core = trained(NAMED_PATTERNS[name].patterns).model.core
+
+    def respelt(patterns: Sequence[str]) -> Model:
+        steps = [Split(pattern=pattern) for pattern in patterns]
+        return Model(_core.Model(core.vocab, core.merges, **core.settings | {"pre_tokenizers": steps}))
+
+    gguf.save(Model(core), path)
+    pre = gguf.load(path).config["gguf"]["pre"]
+    made = respelt(RESPELT[name])
+    gguf.save(made, path)
+    assert gguf.load(path).config["gguf"]["pre"] == pre
+    assert load(path).encode(text) == BPETokenizer.from_model(made).encode(text)
+
+
+def test_patterns_that_split_almost_alike_are_refused(path: Path) -> None:
+    patterns = [pattern.replace(r"\s+(?!\S)", r"\s(?!\S)") for pattern in RESPELT["llama3"]]
+    with pytest.raises(FormatError, match=r"^split_patterns: no tokenizer\.ggml\.pre"):
+        gguf.save(model(split_patterns=patterns), path)
 
 
 @pytest.mark.parametrize("pattern", ["o200k", "tekken", "deepseek-llm", "deepseek-coder", r"\w+|\W"])
@@ -393,6 +418,13 @@ def characters(*merges: tuple[str, str], more: Sequence[str] = (), **changes: An
     return _core.Model(vocab | changes.pop("vocab", {}), pairs, **settings | changes)
 
 
+def with_metaspace(*merges: tuple[str, str], normalizers: Sequence[Any] = (), **fields: Any) -> _core.Model:
+    core = characters(*merges)
+    steps = [Metaspace(**{"prepend_scheme": "never"} | fields)]
+    settings = core.settings | {"normalizers": normalizers, "pre_tokenizers": steps}
+    return _core.Model(core.vocab, core.merges, **settings)
+
+
 @pytest.mark.parametrize(
     ("core", "problem"),
     [
@@ -405,6 +437,9 @@ def characters(*merges: tuple[str, str], more: Sequence[str] = (), **changes: An
         (characters(normalizers=[]), "^normalizers: .*; the model has none$"),
         (characters(normalizers=[SPACES, PlainNormalizer("NFC"), SPACES]), "^normalizers: .* Replace, NFC, "),
         (characters(split_patterns=[r"\s"]), "^pre_tokenizers: "),
+        (with_metaspace(("a", "▁"), split=True), "^normalizers: .*; the model has Metaspace$"),
+        (with_metaspace(split=False, prepend_scheme="first"), "^normalizers: .*; the model has Metaspace$"),
+        (with_metaspace(split=False, replacement="_"), "^normalizers: .*; the model has Metaspace$"),
         (characters(split_patterns=[LINES], add_prefix_space=True), "^pre_tokenizers: "),
         (characters(split_patterns=[LINES], normalizers=[Prepend(prepend="▁"), SPACES]), "^pre_tokenizers: "),
         (characters(added_tokens=[AddedToken("<x>", 400, normalized=True)]), "^normalized: .*'<x>'"),
@@ -433,6 +468,11 @@ def test_what_llama_cpp_does_not_do_with_characters(path: Path, core: _core.Mode
         (characters(("\n", "\n"), ("a", "b"), split_patterns=[LINES]), True, "gemma4", None),
         (characters(("b", "a"), ("a", "b"), ("b", "a"), more=["\n\n"]), True, "gpt2", "sarvam-moe"),
         (characters(("a", "b"), ("\n", "\n"), split_patterns=[LINES]), False, "gpt2", "sarvam-moe"),
+        # Metaspace that only replaces spaces.
+        (with_metaspace(("▁", "a"), ("a", "▁a"), split=False), True, "gemma4", None),
+        (with_metaspace(("a", "b"), ("▁", "ab"), split=True), True, "gemma4", None),
+        (with_metaspace(("▁", "a"), split=True, normalizers=[SPACES]), False, "gpt2", "sarvam-moe"),
+        (with_metaspace(("▁", "a"), split=False, normalizers=[Prepend(prepend="▁")]), True, "llama", None),
     ],
 )
 def test_characters_are_written_as_the_kind_that_gives_their_ids(
@@ -442,7 +482,8 @@ def test_characters_are_written_as_the_kind_that_gives_their_ids(
     metadata = read_metadata(path, lambda _: True)
     assert metadata.text("tokenizer.ggml.model") == kind
     assert metadata.values.get("tokenizer.ggml.pre") == pre
-    assert metadata.flag("tokenizer.ggml.add_space_prefix") == (len(core.normalizers) > 1)
+    prefixed = Prepend(prepend="▁") in core.normalizers
+    assert metadata.flag("tokenizer.ggml.add_space_prefix") == prefixed
     if kind != "llama":
         written = [tuple(line.split(b" ")) for line in metadata.strings("tokenizer.ggml.merges")]
         assert written == list(dict.fromkeys(core.merges[::-1]))[::-1]

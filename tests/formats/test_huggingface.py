@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import bpe_tokenizer
+import gguf_files
 from bpe_tokenizer import (
     AddedToken,
     BPETokenizer,
@@ -840,6 +841,28 @@ def test_a_decoder_that_no_step_is() -> None:
         FormatError, match=r"^tokenizer\.json: decoder: ByteFallback takes the token '<0x\+a>' for a byte"
     ):
         write_decoder(Decoder("▁", byte_fallback=True), {"<0x+a>"})
+
+
+@pytest.mark.parametrize(("merges", "name"), [(["Ċ Ċ", "Ġ Ċ"], "llama3"), (["Ċ Ġ"], None)])
+def test_cl100k_is_spelled_as_in_published_files(tmp_path: Path, merges: list[str], name: str | None) -> None:
+    """Unless a token crosses a place where Llama 3's pattern splits and cl100k's does not."""
+    cl100k = list(NAMED_PATTERNS["cl100k"].patterns)
+    core = gguf_files.model(merges, split_patterns=cl100k).core
+    BPETokenizer.from_model(Model(core)).save(tmp_path)
+    written = read(tmp_path / "tokenizer.json")["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
+    texts = ["a \n b", "x  ", "\n \n  ", " \r\n \u3000", "a\n\n", "1234 \n\n\t "]
+    own = _core.SplitPattern(cl100k[0]).to_oniguruma()
+    assert written == (own if name is None else NAMED_PATTERNS[name].patterns[0])
+    assert huggingface.load(tmp_path).core.split_patterns == cl100k
+    (tmp_path / "tokenizer_config.json").unlink()
+    again, encoder = (_core.Encoder(each) for each in (huggingface.load(tmp_path).core, core))
+    assert again.encode_batch(texts) == encoder.encode_batch(texts)
+    # Only the branch for the white space at the end of a text differs.
+    without = cl100k[0].replace(r"|\s++$", "")
+    llama3 = _core.SplitPattern(NAMED_PATTERNS["llama3"].patterns[0])
+    assert without != cl100k[0]
+    assert llama3.is_same(_core.SplitPattern(without))
+    assert not llama3.is_same(_core.SplitPattern(cl100k[0]))
 
 
 # -- files changed by hand ------------------------------------------------------------------------------

@@ -179,6 +179,7 @@ DECODERS: dict[str, Any] = {
     "strip": steps("d", TO_SPACE, FUSE, STRIP_ONE),
     "metaspace": metaspace("first"),
     "metaspace never": metaspace("never"),
+    "metaspace never and bytes": steps("d", metaspace("never"), FALLBACK, FUSE, STRIP_ONE),
 }
 
 

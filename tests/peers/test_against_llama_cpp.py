@@ -23,8 +23,8 @@ from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats import gguf
 from bpe_tokenizer.formats.gguf.file import read_metadata
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, FAMILIES
-from bpe_tokenizer.model import Model
-from gguf_files import CONTROL, USER_DEFINED, byte_level, pair_vocabulary, spm
+from bpe_tokenizer.model import Metaspace, Model, PostProcessor
+from gguf_files import CONTROL, RESPELT, USER_DEFINED, byte_level, gemma, pair_vocabulary, spm
 from hostile import hostile_texts, random_mixtures, special_token_texts
 
 llama_cpp: Any = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
@@ -203,6 +203,19 @@ def test_real_vectors(path: Path) -> None:
         assert tokenizer.encode(text) == [int(number) for number in line.split()], text
 
 
+@pytest.mark.parametrize("name", RESPELT)
+def test_patterns_in_other_words(tmp_path: Path, opened: Opened, name: str) -> None:
+    tokenizer = BPETokenizer(split_pattern=RESPELT[name], normalization=None)
+    tokenizer.train(
+        [text for text in MIXTURES[:300] if "ſ" not in text],
+        700,
+        special_tokens={"<|eos|>": 256},
+        verbose=False,
+    )
+    gguf.save(tokenizer.model, tmp_path / "respelt.gguf")
+    assert_same(opened(tmp_path / "respelt.gguf"), tokenizer.model, [*MIXTURES, *digits_and_spaces(200)])
+
+
 # -- SentencePiece-style --------------------------------------------------------------------------------
 
 
@@ -256,6 +269,21 @@ def test_equal_scores(tmp_path: Path, opened: Opened) -> None:
         accepted += 1
         assert_same(opened(path), model, texts)
     assert accepted > 20
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("bos", [False, True])
+def test_metaspace_that_only_replaces_spaces(tmp_path: Path, opened: Opened, split: bool, bos: bool) -> None:
+    merges = ["a b", "▁ ab", "▁ a", "b ▁", "ab ▁a"]
+    merges = merges[: 3 if split else 5]
+    tokens = [*"▁ab\n", *(merge.replace(" ", "") for merge in merges)]
+    made = gguf.load(gemma(tmp_path / "made.gguf", merges, tokens))
+    steps = {"normalizers": [], "pre_tokenizers": [Metaspace(prepend_scheme="never", split=split)]}
+    core = _core.Model(made.core.vocab, made.core.merges, **made.core.settings | steps)
+    model = Model(core, made.named_tokens, made.post_processor if bos else PostProcessor())
+    gguf.save(model, tmp_path / "saved.gguf")
+    texts = ["".join(random.Random(seed).choices("ab é\n▁", k=seed % 15)) for seed in range(200)]
+    assert_same(opened(tmp_path / "saved.gguf"), model, texts)
 
 
 def test_runs_of_spaces_of_one_score(tmp_path: Path, opened: Opened) -> None:

@@ -160,7 +160,7 @@ def test_version_1_reads_our_files(stdlib_texts: list[str], mixed_text: str, tmp
     assert run.returncode == 0, run.stderr
     results = json.loads(run.stdout)
     refused = {name for name, result in results.items() if isinstance(result, str)}
-    assert refused == {"default", "starcoder", "deepseek-v3", "deepseek-llm", "words", "lines"}
+    assert refused == {"starcoder", "deepseek-v3", "deepseek-llm", "words", "lines"}
     assert all("system-regex backend" in results[name] for name in refused)
     for name in ours.keys() - refused:
         rows, decoded = results[name]

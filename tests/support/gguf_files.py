@@ -21,6 +21,7 @@ __all__ = [
     "BYTES",
     "CONTROL",
     "NORMAL",
+    "RESPELT",
     "UNKNOWN",
     "UNUSED",
     "USER_DEFINED",
@@ -40,6 +41,24 @@ __all__ = [
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 # The printable characters of the 256 bytes, in their order.
 BYTES = [_core.to_printable(bytes([byte])) for byte in range(256)]
+
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\pL++| ?\pN+| ?[^\s\pL\pN]+|\s+(?!\S)|\s"
+_WORDS = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\pL\pN]?+\pL++|\pN"
+_SIGNS = r" ?[^\s\pL\pN]++[\r\n]*+"
+# Named patterns in other words: the pieces are the same.
+RESPELT = {
+    "gpt2": (_GPT2,),
+    "cl100k": (rf"{_WORDS}\pN?\pN?|{_SIGNS}|\s+$|\s*[\r\n]|\s+(?!\S)|\s",),
+    "llama3": (rf"{_WORDS}{{1,3}}+|{_SIGNS}|\s*[\r\n]|\s+(?!\S)|\s",),
+    "qwen2": (rf"{_WORDS}|{_SIGNS}|\s*[\r\n]|\s+(?!\S)|\s",),
+    "seed-coder": (rf"{_WORDS}| ?[^\s\pL\pN]++|\s*[\r\n]++|\s+(?!\S)|\s",),
+    "falcon": (r"[`\p{P}$+<=>^~|]+", _GPT2, "[0-9]{3}"),
+    "deepseek-v3": (
+        r"\p{N}\p{N}{0,2}",
+        r"[\x{3040}-\x{30ff}\x{4e00}-\x{9fa5}]+",
+        r"[!-/:-@\[-`{-~][A-Za-z]+|[^\r\n\pL\pP\pS]?[\pL\pM]++| ?[\pP\pS]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s",
+    ),
+}
 
 Tokens = Sequence[tuple[str | bytes, int]]
 

@@ -70,6 +70,10 @@ impl SplitPattern {
         self.core.automaton().map_or(0, |dfa| dfa.class_count())
     }
 
+    fn is_same(&self, other: &Self) -> bool {
+        self.core.is_same(&other.core)
+    }
+
     fn split<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyList>> {
         pieces(py, &self.core, text)
     }

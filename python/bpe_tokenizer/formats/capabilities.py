@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.model import Model
 
 __all__ = [
     "NOT_IN_UTF8",
+    "crosses_trailing_space",
     "drop_normalization",
     "require_byte_level",
     "require_mergeable",
@@ -16,6 +20,22 @@ __all__ = [
 
 # The bytes that never occur in UTF-8. A token may have the printable character of such a byte as its text.
 NOT_IN_UTF8 = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
+
+# llama3's pattern splits trailing white space after its last newline, cl100k's does not: this matches a token
+# of the bytes of white space that crosses the place.
+_TRAILING_SPACE = re.compile(
+    rb"[\t-\r \x80-\x8a\x9a\x9f-\xa0\xa8\xa9\xaf\xc2\xe1-\xe3]*[\r\n]"
+    rb"[\t\x0b\x0c \xc2\xe1-\xe3][\t\x0b\x0c \x80-\x8a\x9a\x9f-\xa0\xa8\xa9\xaf\xc2\xe1-\xe3]*\Z"
+)
+
+
+def crosses_trailing_space(vocab: Iterable[bytes]) -> bytes | None:
+    r"""Return a token for which the patterns llama3 and cl100k give different ids.
+
+    >>> crosses_trailing_space([b"\n\n", b" \n "])
+    b' \n '
+    """
+    return next(filter(_TRAILING_SPACE.match, vocab), None)
 
 
 def drop_normalization(form: str) -> str:

@@ -10,7 +10,7 @@ use super::classes::Classes;
 use super::nfa::{Inst, Program};
 use super::pattern::Node;
 use crate::text::code_point;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
 /// The largest automaton to build, in states. A larger pattern runs on the regex engine.
@@ -83,6 +83,83 @@ impl Dfa {
     /// The number of classes of code points.
     pub fn class_count(&self) -> usize {
         self.classes.count
+    }
+
+    /// Whether two automata find the same matches in every text.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let class_pair = |c: char| {
+            (
+                self.classes.of(u32::from(c)),
+                other.classes.of(u32::from(c)),
+            )
+        };
+        let pairs: FxHashSet<_> = ('\0'..=char::MAX).map(class_pair).collect();
+        let pairs = pairs.into_iter().map(|(a, b)| (a.into(), b.into()));
+        let mut pairs: Vec<(usize, usize)> = pairs.collect();
+        pairs.push((self.classes.count, other.classes.count));
+        let [own, others] = [self, other].map(Self::needed_entries);
+        let (mut seen, mut stack) = (FxHashSet::default(), vec![(0, 0)]);
+        let mut compared = 0; // an empty match is none
+        while let Some((state, other_state)) = stack.pop() {
+            for &(class, other_class) in &pairs {
+                let (entry, other_entry) = (own[state + class], others[other_state + other_class]);
+                let next = (entry & DEAD, other_entry & DEAD);
+                if (entry ^ other_entry) & compared != 0 || (next.0 == DEAD) != (next.1 == DEAD) {
+                    return false;
+                }
+                if next.0 != DEAD && seen.insert(next) {
+                    stack.push((next.0 as usize, next.1 as usize));
+                }
+            }
+            compared = MATCH;
+        }
+        true
+    }
+
+    /// The table without next states from which no match can end, and without ends that a later one
+    /// replaces in any case.
+    fn needed_entries(&self) -> Vec<u32> {
+        let row = self.classes.count + 1;
+        let can_match = self.states_where(false, |row, goes_on| row.iter().any(goes_on));
+        let must_match = self.states_that_must_match();
+        let needed = |&entry: &u32| match (entry & DEAD) as usize / row {
+            _ if entry & DEAD == DEAD => entry,
+            next if !can_match[next] => entry | DEAD,
+            next if must_match[next] => entry & DEAD,
+            _ => entry,
+        };
+        self.table.iter().map(needed).collect()
+    }
+
+    /// For each state, whether every continuation leads to a match. Earlier possible ends are then irrelevant.
+    pub(super) fn states_that_must_match(&self) -> Vec<bool> {
+        self.states_where(true, |row, goes_on| row.iter().all(goes_on))
+    }
+
+    /// For each state, whether any or all transitions match now or lead to such a state.
+    fn states_where(
+        &self,
+        initial: bool,
+        holds: impl Fn(&[u32], &dyn Fn(&u32) -> bool) -> bool,
+    ) -> Vec<bool> {
+        let row = self.classes.count + 1;
+        let mut found = vec![initial; self.states()];
+        loop {
+            let leads = |entry: &u32| match entry & DEAD {
+                _ if entry & MATCH != 0 => true,
+                DEAD => false,
+                next => found[next as usize / row],
+            };
+            let refined: Vec<bool> = self
+                .table
+                .chunks(row)
+                .map(|row| holds(row, &leads))
+                .collect();
+            if refined == found {
+                return found;
+            }
+            found = refined;
+        }
     }
 
     /// The transition from `state` for a class, or for the end of the text (`class_count()`).
@@ -477,6 +554,49 @@ mod tests {
             ['a', 'b', 'c', 'd', 'e'].map(is_in_none),
             [false, false, false, true, true]
         );
+    }
+
+    #[test]
+    fn automata_are_the_same_if_all_texts_have_the_same_matches() {
+        for (a, b, same) in [
+            (
+                WORDS,
+                r"'s| ?+\p{L}++| ?\p{N}+| ?[^\s\p{L}\p{N}]++|\s+(?!\S)|\s",
+                true,
+            ),
+            (
+                WORDS,
+                r"'s| ?\p{L}+| ?\p{N}+| ?[^\s\pL\pN]+|\s+$|\s+(?!\S)|\s",
+                true,
+            ),
+            (
+                WORDS,
+                r"'s| ?\p{L}+| ?\p{N}+| ?[^\s\pL\pN]+|\s++(?!\S)|\s",
+                false,
+            ),
+            (
+                WORDS,
+                r"'s| ?\p{L}+| ?\p{N}+| ?[^\s\pL\pN]+|\s+$|\s+(?!\S)",
+                false,
+            ),
+            (
+                WORDS,
+                r"'s| ?\p{Ll}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+                false,
+            ),
+            ("a|ab", "a", true),
+            ("ab|a", "a|ab", false),
+            ("a|b(?=c)d", "a", true), // the branch never matches
+            ("a*", "a+", true),       // an empty match is none
+            ("(?:ab)*", "(?:ab)+", true),
+            ("a(?!b)", "a(?![bc])", false),
+            ("a$", "a", false),
+            ("a(?=b)|a$", "a(?!.)|a(?=b)", false),
+            ("a+?", "a", true),
+        ] {
+            assert_eq!(dfa(a).is_same(&dfa(b)), same, "{a} {b}");
+            assert_eq!(dfa(b).is_same(&dfa(a)), same, "{b} {a}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub use blocks::Block;
 pub(crate) use dfa::{Dfa, Progress};
 pub use dialect::{from_oniguruma, to_oniguruma};
 pub use incremental::{IncrementalSplitter, PieceCutter};
+pub use lexer::is_look_around;
 pub use portability::{objection, Engines};
 pub use pre_tokenizers::PreTokenizers;
 pub use single_split::{CertainPart, SingleSplit};

@@ -89,6 +89,13 @@ impl SplitPattern {
         }
     }
 
+    /// Whether another pattern provably finds the same matches in every text: it has an automaton that does,
+    /// or the same text.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let automata = self.automaton().zip(other.automaton());
+        self.pattern == other.pattern || automata.is_some_and(|(one, other)| one.is_same(other))
+    }
+
     /// Calls `piece` with each piece of the text until it returns false.
     ///
     /// The pieces cover the text: a gap between two matches is a piece too.

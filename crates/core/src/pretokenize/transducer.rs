@@ -111,7 +111,7 @@ impl Transducer {
     /// Builds the machine with the largest lookback that fits; `None` if it would be too large.
     /// `follows_split` tells whether another split precedes this one.
     pub fn new(dfa: &Dfa, follows_split: bool) -> Option<Self> {
-        let must_match = &states_that_must_match(dfa);
+        let must_match = &dfa.states_that_must_match();
         let mut lookbacks = (1..=MAX_LOOKBACK).rev();
         lookbacks.find_map(|lookback| {
             let builder = Builder {
@@ -367,26 +367,6 @@ impl Builder<'_> {
         }
         let state = at.state;
         Some(Configuration::Remembered { state, rest })
-    }
-}
-
-/// For each state, whether every continuation leads to a match. Earlier possible ends are then irrelevant.
-fn states_that_must_match(dfa: &Dfa) -> Vec<bool> {
-    let row = dfa.class_count() + 1;
-    let mut must_match = vec![true; dfa.states()];
-    loop {
-        let refine = |state: usize| {
-            (0..row).all(|class| match dfa.step((state * row) as u32, class) {
-                entry if entry & MATCH != 0 => true,
-                entry if entry & DEAD == DEAD => false,
-                entry => must_match[entry as usize / row],
-            })
-        };
-        let refined: Vec<bool> = (0..must_match.len()).map(refine).collect();
-        if refined == must_match {
-            return must_match;
-        }
-        must_match = refined;
     }
 }
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeAlias
 
+from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.formats.capabilities import crosses_trailing_space
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, FAMILIES, PreTokenizer
 from bpe_tokenizer.patterns import NAMED_PATTERNS
+
+_AreSame: TypeAlias = Callable[[tuple[str, ...], tuple[str, ...]], bool]
 
 __all__ = ["LONG_S_STARTS", "matching_names", "split_patterns_for"]
 
@@ -17,12 +24,6 @@ __all__ = ["LONG_S_STARTS", "matching_names", "split_patterns_for"]
 _LONG_S = re.compile(rb"(?:'?\xc5)?\xbf[A-Za-z\xc2-\xf4]")
 # What such a token begins with.
 LONG_S_STARTS = (b"'\xc5\xbf", b"\xc5\xbf", b"\xbf")
-# llama3's pattern splits trailing white space after its last newline, cl100k's does not: this matches a token
-# of the bytes of white space that crosses the place.
-_TRAILING_SPACE = re.compile(
-    rb"[\t-\r \x80-\x8a\x9a\x9f-\xa0\xa8\xa9\xaf\xc2\xe1-\xe3]*[\r\n]"
-    rb"[\t\x0b\x0c \xc2\xe1-\xe3][\t\x0b\x0c \x80-\x8a\x9a\x9f-\xa0\xa8\xa9\xaf\xc2\xe1-\xe3]*\Z"
-)
 
 
 def split_patterns_for(pre_tokenizer: PreTokenizer, vocab: Iterable[bytes]) -> tuple[str, ...]:
@@ -52,19 +53,9 @@ def matching_names(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[st
     ['llama-bpe', 'dbrx', 'glm4']
     """
     wanted = tuple(patterns)
-    found: dict[str, PreTokenizer] = {}
-    obstacles: list[str] = []
-    for names, pre_tokenizer in FAMILIES:
-        token = _difference(wanted, pre_tokenizer, vocab)
-        if token is None:
-            found[names.split()[0]] = pre_tokenizer
-        elif token:
-            fitting = " or ".join(map(repr, filter(None, (pre_tokenizer.published, *pre_tokenizer.patterns))))
-            obstacles.append(
-                f"split_patterns: llama.cpp's {names.split()[0]!r} splits text like them except in a few "
-                "places, "
-                f"and the token {shorten(token)} crosses such a place; train with split_pattern={fitting}"
-            )
+    found, obstacles = _compared(wanted, vocab, operator.eq)
+    if not found and not obstacles:
+        found, obstacles = _compared(wanted, vocab, _are_same)  # this takes longer
     if found:
         return found
     if obstacles:
@@ -77,20 +68,54 @@ def matching_names(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[st
     )
 
 
+def _compared(
+    wanted: tuple[str, ...], vocab: Collection[bytes], are_same: _AreSame
+) -> tuple[dict[str, PreTokenizer], list[str]]:
+    """The names that split text like these patterns, and why similar ones do not."""
+    found: dict[str, PreTokenizer] = {}
+    obstacles: list[str] = []
+    for names, pre_tokenizer in FAMILIES:
+        token = _difference(wanted, pre_tokenizer, vocab, are_same)
+        if token is None:
+            found[names.split()[0]] = pre_tokenizer
+        elif token:
+            fitting = " or ".join(map(repr, filter(None, (pre_tokenizer.published, *pre_tokenizer.patterns))))
+            obstacles.append(
+                f"split_patterns: llama.cpp's {names.split()[0]!r} splits text like them except in a few "
+                "places, "
+                f"and the token {shorten(token)} crosses such a place; train with split_pattern={fitting}"
+            )
+    return found, obstacles
+
+
 def _difference(
-    wanted: tuple[str, ...], pre_tokenizer: PreTokenizer, vocab: Collection[bytes]
+    wanted: tuple[str, ...],
+    pre_tokenizer: PreTokenizer,
+    vocab: Collection[bytes],
+    are_same: _AreSame = operator.eq,
 ) -> bytes | None:
     """A token that crosses a difference; None if no token does, empty if the patterns differ everywhere."""
-    if wanted == pre_tokenizer.patterns:
+    if are_same(wanted, pre_tokenizer.patterns):
         return None
     published = pre_tokenizer.published
     if wanted == NAMED_PATTERNS["r50k"].patterns and pre_tokenizer == BYTE_LEVEL["gpt-2"]:
         return None
-    if published is not None and wanted == NAMED_PATTERNS[published].patterns:
+    if published is not None and are_same(wanted, NAMED_PATTERNS[published].patterns):
         return _first_crossing(_LONG_S, vocab)
-    if published == "llama3" and wanted == NAMED_PATTERNS["cl100k"].patterns:
-        return _first_crossing(_LONG_S, vocab) or _first_crossing(_TRAILING_SPACE, vocab)
+    if published == "llama3" and are_same(wanted, NAMED_PATTERNS["cl100k"].patterns):
+        return _first_crossing(_LONG_S, vocab) or crosses_trailing_space(vocab)
     return b""
+
+
+def _are_same(patterns: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Whether patterns provably find the same matches in every text, one by one."""
+    return len(patterns) == len(others) and all(
+        one == other or _compiled(one).is_same(_compiled(other))
+        for one, other in zip(patterns, others, strict=True)
+    )
+
+
+_compiled = functools.lru_cache(maxsize=128)(_core.SplitPattern)
 
 
 def _first_crossing(place: re.Pattern[bytes], vocab: Iterable[bytes]) -> bytes | None:

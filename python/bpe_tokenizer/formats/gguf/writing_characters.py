@@ -11,7 +11,7 @@ from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.gguf.pre_tokenizers import LINES
 from bpe_tokenizer.formats.gguf.reading import SPACE, has_byte_tokens, unmergeable_newlines
 from bpe_tokenizer.formats.gguf.scores import Pair, last_merge
-from bpe_tokenizer.model import Prepend, Replace
+from bpe_tokenizer.model import Metaspace, Prepend, Replace
 
 __all__ = ["Written", "write_characters"]
 
@@ -54,17 +54,19 @@ def write_characters(core: _core.Model, texts: Sequence[str], adds_bos: bool) ->
         raise FormatError(f"decoder: llama.cpp decodes {SPACE!r} to a space and <0x00> to <0xFF> to bytes")
     if not core.byte_fallback or not all(has_byte_tokens(set(texts))):
         raise FormatError("byte_fallback: llama.cpp needs the tokens <0x00> to <0xFF> for unknown characters")
-    steps = list(core.normalizers)
+    steps, splits = list(core.normalizers), core.split_patterns
+    if _is_replaced(core):
+        steps, splits = [*(step for step in steps if step != _REPLACE), _REPLACE], []
     prefixed = steps[:1] == [Prepend(prepend=SPACE)]
     if steps[prefixed:] != [_REPLACE]:
-        names = ", ".join(step.type for step in steps) or "none"
+        names = ", ".join(step.type for step in (*steps, *core.pre_tokenizers)) or "none"
         raise FormatError(
             f"normalizers: llama.cpp replaces a space by {SPACE!r} and may prepend one; the model has {names}"
         )
     merges = [(left.decode(), right.decode()) for left, right in core.merges]
-    if core.split_patterns == [] and (prefixed or not _is_cut_at_lines(merges)):
+    if splits == [] and (prefixed or not _is_cut_at_lines(merges)):
         return Written("llama", scores=_scores(texts, merges), add_space_prefix=prefixed)
-    if core.split_patterns not in ([], [LINES]) or core.add_prefix_space or prefixed:
+    if splits not in ([], [LINES]) or core.add_prefix_space or prefixed:
         raise FormatError(
             "pre_tokenizers: llama.cpp does not split text like this in SentencePiece-style models"
         )
@@ -73,6 +75,13 @@ def write_characters(core: _core.Model, texts: Sequence[str], adds_bos: bool) ->
     if adds_bos and unmade is None:
         return Written("gemma4", merges=written, add_space_prefix=False)
     return Written("gpt2", "sarvam-moe", written, add_space_prefix=False)
+
+
+def _is_replaced(core: _core.Model) -> bool:
+    """Whether `Metaspace` only replaces spaces: no merge joins the pieces that it splits."""
+    metaspace = Metaspace(replacement=SPACE, prepend_scheme="never", split=False)
+    joins = any(right.startswith(SPACE.encode()) for _, right in core.merges)
+    return core.pre_tokenizers in ([metaspace], [metaspace._replace(split=not joins)])
 
 
 def _is_cut_at_lines(merges: Sequence[Pair]) -> bool:

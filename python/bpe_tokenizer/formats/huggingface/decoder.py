@@ -110,6 +110,8 @@ def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken
     rest = list(zip(kinds, steps, strict=True))
     if rest and rest[0][0] == "Replace":
         decoder = decoder._replace(space=_read_space(rest.pop(0)[1]))
+    elif rest and rest[0][0] == "Metaspace" and rest[0][1].get("prepend_scheme").value == "never":
+        decoder = decoder._replace(space=read_character(rest.pop(0)[1].need("replacement")))
     if rest and rest[0][0] == "ByteFallback":
         decoder = decoder._replace(byte_fallback=True)
         rest.pop(0)

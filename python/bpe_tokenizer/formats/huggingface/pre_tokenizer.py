@@ -22,7 +22,7 @@ from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import Metaspace, PrefixSpace, PreTokenizer, Split, Step
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
 
-__all__ = ["COVERING", "PUNCTUATION", "read_pre_tokenizer", "write_pre_tokenizer"]
+__all__ = ["COVERING", "PUNCTUATION", "published_spelling", "read_pre_tokenizer", "write_pre_tokenizer"]
 
 _BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 _SCHEMES = ("always", "first", "never")
@@ -189,6 +189,16 @@ def _punctuation(behavior: Any) -> Split:
     if behavior == "Contiguous":
         return Split(pattern=f"[{PUNCTUATION}]+")
     return Split(pattern=f"[{PUNCTUATION}]", behavior=behavior)
+
+
+def published_spelling(steps: Sequence[Step]) -> list[Step]:
+    """Return the steps with Llama 3's pattern for cl100k's, as published files spell it.
+
+    Oniguruma cannot read cl100k's own text. The two differ only in white space at the end of a text: see
+    `crosses_trailing_space`.
+    """
+    cl100k, llama3 = (Split(pattern=NAMED_PATTERNS[name].patterns[0]) for name in ("cl100k", "llama3"))
+    return [llama3] if list(steps) == [cl100k] else list(steps)
 
 
 def write_pre_tokenizer(steps: Sequence[Step], in_bytes: bool = True) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, ModelError, PatternError, TokenizerError, shorten
+from bpe_tokenizer.formats.capabilities import crosses_trailing_space
 from bpe_tokenizer.formats.huggingface.added_tokens import check_byte_spellings, check_matching
 from bpe_tokenizer.formats.huggingface.config import Config
 from bpe_tokenizer.formats.huggingface.decoder import (
@@ -18,7 +19,11 @@ from bpe_tokenizer.formats.huggingface.decoder import (
     write_decoder,
 )
 from bpe_tokenizer.formats.huggingface.normalizer import read_normalizer, write_normalizer
-from bpe_tokenizer.formats.huggingface.pre_tokenizer import read_pre_tokenizer, write_pre_tokenizer
+from bpe_tokenizer.formats.huggingface.pre_tokenizer import (
+    published_spelling,
+    read_pre_tokenizer,
+    write_pre_tokenizer,
+)
 from bpe_tokenizer.formats.huggingface.token_strings import Written, added_token_fields, write_tokens
 from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, read_tokens
@@ -59,6 +64,7 @@ def read_core(
             document.get("pre_tokenizer"),
             pre_tokenizers,
             lambda steps: write_pre_tokenizer(steps, in_bytes),
+            lambda steps: write_pre_tokenizer(published_spelling(steps), in_bytes),
         ),
         "added_tokens": tokens.added,
         "alphabet": "bytes" if in_bytes else "characters",
@@ -105,7 +111,7 @@ def _recorded(
     name: str,
     component: Field,
     steps: Sequence[Step],
-    write: Callable[[Sequence[Step]], Any],
+    *writers: Callable[[Sequence[Step]], Any],
 ) -> Sequence[Step]:
     """The steps recorded in the config, if saving them gives the component of the file."""
     if config.own.is_null or config.own.get(name).is_null:
@@ -113,7 +119,7 @@ def _recorded(
     known = {**NORMALIZERS, **PRE_TOKENIZERS}
     recorded = [read_step(item, known) for item in config.own.get(name).items()]
     try:
-        return recorded if write(recorded) == component.value else steps
+        return recorded if any(write(recorded) == component.value for write in writers) else steps
     except TokenizerError:
         return steps
 
@@ -163,10 +169,13 @@ def write_core(core: _core.Model) -> dict[str, Any]:
         raise FormatError("keeps_gaps: tokenizer.json cannot hold it; its readers merge across a gap")
     if in_bytes and core.decoder is not None:
         raise FormatError("decoder: tokenizer.json cannot hold a decoder of characters for byte-level tokens")
+    steps: Sequence[Step] = published_spelling(core.pre_tokenizers)
+    if steps != core.pre_tokenizers and (not in_bytes or crosses_trailing_space(core.vocab.values())):
+        steps = core.pre_tokenizers
     return {
         "added_tokens": [{"id": token.id} | added_token_fields(token) for token in tokens.added],
         "normalizer": write_normalizer(core.normalizers),
-        "pre_tokenizer": write_pre_tokenizer(core.pre_tokenizers, in_bytes),
+        "pre_tokenizer": write_pre_tokenizer(steps, in_bytes),
         "decoder": (
             _write_byte_level_decoder(core, tokens)
             if in_bytes
