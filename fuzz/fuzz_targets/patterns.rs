@@ -4,8 +4,8 @@
 
 use arbitrary::Unstructured;
 use bpe_tokenizer_core::pretokenize::{
-    from_oniguruma, objection, to_oniguruma, Block, Engines, PreTokenizer, PreTokenizers,
-    SplitPattern,
+    from_oniguruma, is_look_around, objection, to_oniguruma, Block, Engines, PreTokenizer,
+    PreTokenizers, SplitPattern,
 };
 use bpe_tokenizer_core::processor::Processor;
 use bpe_tokenizer_core::Error;
@@ -163,6 +163,7 @@ impl Engine {
     }
 
     /// The pieces that the regex engine finds; a byte that is not UTF-8 counts as U+FFFD. None if it gives up.
+    /// Empty matches cut the text only if the pattern has no others.
     fn oracle(&self, text: &[u8]) -> Option<Vec<Range<usize>>> {
         let (mut string, mut positions) = (String::new(), Vec::new());
         let mut at = 0;
@@ -177,10 +178,11 @@ impl Engine {
             }
         }
         positions.push(at);
+        let cuts = is_look_around(self.pattern.pattern());
         let (mut pieces, mut end) = (Vec::new(), 0);
         for found in self.regex.find_iter(&string) {
             let found = found.ok()?.range();
-            if !found.is_empty() {
+            if !found.is_empty() || cuts {
                 pieces.extend([end..found.start, found.clone()]);
                 end = found.end;
             }
