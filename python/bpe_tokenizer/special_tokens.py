@@ -73,6 +73,10 @@ _DOCUMENT_ENDS: Final = (
     *("endoftext", "endofdocument", "endofdoc", "eod", "eos", "/s", "endofsequence", "endofsentence"),
     *("/doc", "/document", "/text", "documentend", "docend", "textend", "end"),
 )
+# The names of tokens that end a turn of a chat.
+_TURN_ENDS: Final = frozenset(
+    ("imend", "eot", "eotid", "eom", "eomid", "endofturn", "endofturntoken", "return", "end")
+)
 _BRACKETS: Final = re.compile(r"(?:<[|｜]?|\[)(/?\w[\w ▁-]*)(?:[|｜]?>|\])")
 ROLES: Final[tuple[Role, ...]] = tuple(_ROLE_NAMES)
 _ROLE_ATTRIBUTES: Final = frozenset(f"{role}_token" for role in ROLES)
@@ -295,22 +299,32 @@ def find_roles(tokens: Iterable[AddedToken]) -> dict[Role, str]:
     return roles
 
 
-def document_end(tokens: Iterable[AddedToken]) -> str | None:
-    """Return the special token whose name is plainly that of the end of a document; None if there is none.
+def document_end(tokens: Iterable[str], eos_token: str | None = None) -> str | None:
+    """Return the special token that ends documents: EOS, or one whose name is plainly that; None without one.
+
+    An EOS that ends the turn of a chat (`<|im_end|>`, `<|eot_id|>`, `<end_of_turn>`), as instruct models have
+    it, gives way to a plain end of a document.
 
     These are `<|endoftext|>`, `<|end_of_document|>`, `<｜end▁of▁sentence｜>`, `</s>`, `<eos>`, `[EOS]`,
-    `<|eod|>`, `<|end|>` and such; of several, the first name of `_DOCUMENT_ENDS` decides. Tokens that end
-    the turn of a chat (`<|im_end|>`, `<|eot_id|>`, `<end_of_turn>`) do not end documents.
+    `<|eod|>`, `<|end|>` and such; of several, the first name of `_DOCUMENT_ENDS` decides, and of several with
+    this name the first.
 
-    >>> document_end([AddedToken("<|im_end|>", 300), AddedToken("<|end|>", 301)])
+    >>> document_end(["<|im_end|>", "<|end|>"])
     '<|end|>'
+    >>> document_end(["<|endoftext|>", "<|im_end|>"], "<|im_end|>")
+    '<|endoftext|>'
     """
-    found: dict[str, str] = {}
-    for token in sorted(tokens, key=lambda token: token.id, reverse=True):
-        inside = _BRACKETS.fullmatch(token.content)
-        if inside is not None:
-            found[re.sub(r"[ _▁-]", "", inside[1]).lower()] = token.content
-    return next((found[name] for name in _DOCUMENT_ENDS if name in found), None)
+    if eos_token is not None and _plain_name(eos_token) not in _TURN_ENDS:
+        return eos_token
+    found: dict[str | None, str] = {}
+    for token in tokens:
+        found.setdefault(_plain_name(token), token)
+    return next((found[name] for name in _DOCUMENT_ENDS if name in found), eos_token)
+
+
+def _plain_name(token: str) -> str | None:
+    inside = _BRACKETS.fullmatch(token)
+    return None if inside is None else re.sub(r"[ _▁-]", "", inside[1]).lower()
 
 
 def _possible_roles(tokens: list[AddedToken]) -> list[AddedToken]:

@@ -434,6 +434,10 @@ def test_errors_name_options_and_not_python(
         ((*train, "--checkpoint", tmp_path / "ck", "--checkpoint-every", -1), ": --checkpoint-every is -1"),
         ((*train, "--split-pattern", "gpt-4o"), ": a published tokenizer is --tokenizer gpt-4o."),
         (
+            ("encode", "-t", directory, "--text", "x", "--allowed-special", "all", "none"),
+            "--allowed-special takes 'all', 'none' or special tokens, not a mixture",
+        ),
+        (
             ("encode", "-t", directory, "--text", "x", "--allowed-special", "<|no|>"),
             ": --allowed-special names '<|no|>', which is not a special token of this tokenizer; did you "
             "mean '<|end|>'? `bpe-tokenizer info` lists them\n",

@@ -32,9 +32,7 @@ import sys
 support, tokenizer, corpus, out, part, of, name, seed = sys.argv[1:]
 sys.path.insert(0, support)
 from bpe_tokenizer import BPETokenizer
-from functools import partial
-from bpe_tokenizer import corpus as corpora
-tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
+from line_documents import tokenize_corpus
 from small_batches import patch_batches
 patch_batches(7)
 parts = {"part": int(part), "of": int(of), "unit_bytes": 5000} if int(of) else {}

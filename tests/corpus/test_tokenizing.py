@@ -300,6 +300,23 @@ def test_the_token_between_documents(special: list[str], end: str | None, tmp_pa
     assert read_nanogpt(corpus.files, "<u2") == expected
 
 
+def test_an_end_of_turn_gives_way_to_an_end_of_documents(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(as_jsonl(["low"]))
+    for special, eos, end in (
+        (["<|endoftext|>", "<|im_start|>", "<|im_end|>"], "<|im_end|>", 256),  # Qwen, Phi 4
+        (["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"], "<|eot_id|>", 257),  # Llama 3
+        (["<bos>", "<eos>", "<end_of_turn>"], "<end_of_turn>", 257),  # Gemma
+        (["<|return|>", "<|endoftext|>"], "<|return|>", 257),  # gpt-oss
+        (["<|im_start|>", "<|im_end|>"], "<|im_end|>", 257),  # nothing else ends a document
+        (["<|endoftext|>", "<mine>"], "<mine>", 257),
+    ):
+        made = BPETokenizer().train("low", 280, special_tokens=special, verbose=False)
+        made.eos_token = eos
+        corpus = tokenize_corpus(path, tmp_path / "out", made, overwrite=True)
+        assert read_nanogpt(corpus.files, "<u2") == [*made.encode("low"), end], special
+
+
 def test_a_file_of_text_is_a_document_everywhere(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text("low lower\n\nlowest\n")

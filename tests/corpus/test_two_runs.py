@@ -28,11 +28,9 @@ SUPPORT = str(Path(small_batches.__file__).parent)
 RUN = """
 import sys
 from bpe_tokenizer import BPETokenizer
-from functools import partial
-from bpe_tokenizer import corpus as corpora
-tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
 support, tokenizer, corpus, out = sys.argv[1:]
 sys.path.insert(0, support)
+from line_documents import tokenize_corpus
 from small_batches import patch_batches
 patch_batches(7)
 tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), shard_tokens=4000)

@@ -405,7 +405,8 @@ def test_merge_tree() -> None:
 # The smallest forms, and BPE on words
 
 
-@given(repetitive_text | any_text.map(replace_surrogates))
+# `RegexBPETokenizer` cuts texts at its special token, which `RegexBPE` does not have.
+@given((repetitive_text | any_text.map(replace_surrogates)).filter(lambda text: "<|endoftext|>" not in text))
 def test_the_smallest_forms_agree_with_the_classes(text: str) -> None:
     smallest = BasicBPE(280).train(text)
     pieces = RegexBPE(280).train(text)

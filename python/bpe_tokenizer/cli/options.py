@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 
 from bpe_tokenizer.cli.streams import wrapped
-from bpe_tokenizer.errors import did_you_mean, shorten
+from bpe_tokenizer.errors import OptionError, did_you_mean, shorten
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
 from bpe_tokenizer.train.options import OnMemory
@@ -203,6 +203,8 @@ def allowed_special_argument(tokens: list[str] | None) -> Literal["none", "all"]
     """Return the values of `--allowed-special` as the package's argument."""
     if tokens is None or tokens == ["none"]:
         return "none"
+    if len(tokens) > 1 and ("all" in tokens or "none" in tokens):
+        raise OptionError("allowed_special takes 'all', 'none' or special tokens, not a mixture")
     return "all" if tokens == ["all"] else set(tokens)
 
 

@@ -159,9 +159,7 @@ def tokenizer_digest(tokenizer: BPETokenizer) -> str:
 def _eos_id(tokenizer: BPETokenizer, eos_token: str | None) -> int | None:
     special = tokenizer.special_tokens
     if eos_token is None:
-        eos_token = tokenizer.eos_token or document_end(
-            token for token in tokenizer.model.core.added_tokens if token.special
-        )
+        eos_token = document_end(special, tokenizer.eos_token)
     if eos_token is None:
         raise OptionError(
             f"no special token of the tokenizer is plainly the end of a document (it has "

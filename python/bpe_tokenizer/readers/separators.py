@@ -13,14 +13,13 @@ from bpe_tokenizer.readers.compression import decompressed_chunks
 from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.opened import ChunkReader, open_input
 from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.special_tokens import document_end
 
 __all__ = ["warn_of_separators"]
 
-_SEPARATORS = re.compile(
-    rb"<\|(?:endoftext|end_of_text|eos|eod|EOD|end_of_document|end)\|>|</s>|<eos>|\[EOS\]|"
-    + re.escape("<｜end▁of▁sentence｜>".encode())
-)
-# The beginning of so many files is looked at: the files of a corpus are alike.
+# What may separate documents: not `<end>` or `</text>`, which are usual in HTML and XML.
+_SPECIAL = re.compile(r"<[|｜][^|｜<>\n]{1,40}[|｜]>|</s>|<eos>|\[EOS\]")
+# How many files are looked at, and how far: the files of a corpus are alike.
 _HEAD_BYTES = 1 << 20
 _FILES = 16
 
@@ -44,9 +43,9 @@ def warn_of_separators(
             head = _head(source, options)
         except TokenizerError:
             continue  # reading the file reports it
-        for found in _SEPARATORS.finditer(head):
-            separator = found[0].decode()
-            if separator not in recognized:
+        for found in _SPECIAL.finditer(head.decode(errors="ignore")):
+            separator = found[0]
+            if separator not in recognized and document_end([separator]) is not None:
                 read_as = "each line" if options.documents == "line" else "the whole file"
                 warnings.warn(
                     f"{source.name[-100:]} contains {separator!r}, a usual separator of documents, and "
