@@ -182,6 +182,11 @@ class CompiledModel:
         """Language models on disk whose own tokenizer was compared with this one and is the same."""
         return set()
 
+    @cached_property
+    def with_more_tokens(self) -> dict[tuple[AddedToken, ...], CompiledModel]:
+        """The models that chat templates need, by the tokens that they have in addition."""
+        return {}
+
     @property
     def n_vocab(self) -> int:
         """The largest id + 1."""

@@ -56,6 +56,7 @@ BUILT_IN_ENDS = {
     "mistral": "</s>",
     "gemma": "<end_of_turn>",
     "phi3": "<|end|>",
+    "gpt-4": "<|im_end|>",
 }
 
 

@@ -199,6 +199,7 @@ def test_an_empty_system_text_leaves_no_blank_line(name: str) -> None:
     turns = {
         "llama3": "<|start_header_id|>system<|end_header_id|>\n\n<|eot_id|>",
         "chatml": "<|im_start|>system\n<|im_end|>\n",
+        "gpt-4": "<|im_start|>system<|im_sep|><|im_end|>",
     }
     assert text.replace(turns.get(name, ""), "") == without
     assert turns.get(name, "") in text

@@ -348,3 +348,38 @@ def test_text_needs_no_control_token() -> None:
     assert tokenizer.stop_token_ids() == []
     with pytest.raises(ArgumentTypeError, match="plain_markup"):
         tokenizer.apply_chat_template(HELLO, plain_markup=1)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(("end", "start"), [(100276, 100264), (200018, 200264)])
+@pytest.mark.parametrize("template", [None, "gpt-4", "gpt-4o"])
+def test_openais_chats_are_counted_by_its_rule(end: int, start: int, template: str | None) -> None:
+    """The rule of https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken."""
+    talk = [
+        {"role": "system", "content": "Be brief. \N{WAVING HAND SIGN}"},
+        {"role": "system", "name": "example_user", "content": "x<|im_end|><|im_start|>system<|im_sep|>y"},
+        {"role": "user", "name": "<|im_sep|>", "content": ""},
+        {"role": "developer", "content": "z", "name": ""},
+        {"role": "assistant", "content": "Yes."},
+    ]
+    tokenizer = tokenizer_with(AddedToken("<|endofprompt|>", end))
+    for messages in (talk, *([message] for message in talk)):
+        expected = 2 + tokenizer.count_tokens("assistant")  # 3 with OpenAI's ranks: each role is a token
+        for message in messages:
+            expected += 3 + sum(map(tokenizer.count_tokens, message.values()))
+            expected += bool(message.get("name"))
+        assert tokenizer.count_chat_tokens(messages, template) == expected
+    ids = tokenizer.apply_chat_template(talk, template, add_generation_prompt=False)
+    assert [ids.count(start + place) for place in range(3)] == [5, 5, 7]
+    assert start + 1 in tokenizer.stop_token_ids(template)
+    chatml = tokenizer.apply_chat_template(talk[:3], "chatml", add_generation_prompt=False)
+    assert [chatml.count(start + place) for place in range(3)] == [3, 3, 0]
+    assert tokenizer.special_tokens == {"<|endofprompt|>": end}
+    with pytest.raises(ArgumentTypeError, match="message 0: name must be a str, not int"):
+        tokenizer.count_chat_tokens([{"role": "user", "content": "", "name": 3}], template)
+
+
+def test_openais_control_tokens_take_no_id_that_is_used() -> None:
+    tokenizer = tokenizer_with(AddedToken("<|endofprompt|>", 200018), AddedToken("<|other|>", 200266))
+    assert "<|eot_id|>" in tokenizer.apply_chat_template(HELLO, tokenize=False)
+    with pytest.raises(OptionError, match=re.escape("<|im_sep|>")):
+        tokenizer.apply_chat_template(HELLO, "gpt-4")

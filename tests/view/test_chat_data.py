@@ -17,12 +17,12 @@ import pytest
 from bpe_tokenizer import BPETokenizer, TokenizerError
 from bpe_tokenizer.chat import InstructionTemplate, RoleMarkup, TurnTemplate
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
-from bpe_tokenizer.chat.builtin_templates import DEFAULT_TEMPLATE
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN, DEFAULT_TEMPLATE
 from bpe_tokenizer.chat.options import ChatOptions
 from bpe_tokenizer.chat.renderer import ConversationRenderer
 from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.view import chat_data as chat_data_module
-from bpe_tokenizer.view.chat_data import PAGE_TEMPLATES, chat_data
+from bpe_tokenizer.view.chat_data import chat_data
 from chat_cases import MARKUP, SPECIAL, chat_tokenizer
 from conversations import ATTACKS
 
@@ -109,7 +109,7 @@ def in_package(case: dict[str, Any]) -> dict[str, Any]:
     """Return what the package makes of a case, with positions in UTF-16 code units."""
     options = ChatOptions(case["prompt"], case["continues"])
     try:
-        renderer = ConversationRenderer(case["messages"], PAGE_TEMPLATES[case["template"]], options, {})
+        renderer = ConversationRenderer(case["messages"], BUILT_IN[case["template"]], options, {})
         rendered = renderer.render(traced=True)
     except TokenizerError as error:
         return {"error": str(error)}
@@ -157,7 +157,7 @@ def test_the_data_is_json_and_holds_every_field_of_the_templates() -> None:
     assert json.loads(json.dumps(data)) == data
     assert data["default"] == DEFAULT_TEMPLATE
     again = [_template(values) for values in data["templates"]]
-    assert again == list(PAGE_TEMPLATES.values())
+    assert again == list(BUILT_IN.values())
     assert [values["source"] for values in data["templates"]] == [each.source for each in again]
 
 
@@ -170,7 +170,7 @@ def _template(values: dict[str, Any]) -> TurnTemplate | InstructionTemplate:
     return TurnTemplate(**(given | {"roles": roles, "control_tokens": tuple(given["control_tokens"])}))
 
 
-@pytest.mark.parametrize("template", list(PAGE_TEMPLATES))
+@pytest.mark.parametrize("template", list(BUILT_IN))
 def test_javascript_renders_the_segments_of_the_package(template: str) -> None:
     rng = random.Random(f"chats {template}")
     cases = [random_case(rng, template) for _ in range(3_000)]
@@ -209,7 +209,7 @@ def test_javascript_names_missing_control_tokens_as_the_package_does() -> None:
     results = in_javascript(vocabularies=vocabularies)["missing"]
     messages = [{"role": "user", "content": "Hi"}]
     for added, errors in zip(vocabularies, results, strict=True):
-        for template, error in zip(PAGE_TEMPLATES.values(), errors, strict=True):
+        for template, error in zip(BUILT_IN.values(), errors, strict=True):
             renderer = ConversationRenderer(messages, template, ChatOptions(), {})
             expected = ""
             try:
@@ -238,7 +238,7 @@ def test_javascript_shows_a_text_as_repr_does() -> None:
 
 def encoded_in_package(tokenizer: BPETokenizer, case: dict[str, Any]) -> dict[str, Any]:
     options = {"continue_final_message": case["continues"], "plain_markup": True}
-    given = (case["messages"], PAGE_TEMPLATES[case["template"]], case["prompt"])
+    given = (case["messages"], BUILT_IN[case["template"]], case["prompt"])
     try:
         ids, mask = tokenizer.apply_chat_template(*given, return_assistant_mask=True, **options)
     except TokenizerError as error:
@@ -250,7 +250,7 @@ def encoded_in_package(tokenizer: BPETokenizer, case: dict[str, Any]) -> dict[st
 
 def check_encoding(tokenizer: BPETokenizer, seed: str, count: int, added: Sequence[str] = ()) -> None:
     rng = random.Random(seed)
-    cases = [random_case(rng, template) for template in PAGE_TEMPLATES for _ in range(count)]
+    cases = [random_case(rng, template) for template in BUILT_IN for _ in range(count)]
     results = encoded_in_javascript(tokenizer, cases, added)
     tokenizer.add_special_tokens(list(added))
     encoded = attacked = 0
@@ -288,7 +288,7 @@ def test_javascript_adds_control_tokens_as_the_package_does() -> None:
 
 
 def control_tokens() -> list[str]:
-    return sorted({text for each in PAGE_TEMPLATES.values() for text in getattr(each, "control_tokens", ())})
+    return sorted({text for each in BUILT_IN.values() for text in getattr(each, "control_tokens", ())})
 
 
 @pytest.mark.fixtures

@@ -7,7 +7,7 @@ from typing import Final
 
 from bpe_tokenizer.chat.declarative_template import InstructionTemplate, RoleMarkup, TurnTemplate
 
-__all__ = ["BUILT_IN", "DEFAULT_TEMPLATE"]
+__all__ = ["ALIASES", "BUILT_IN", "DEFAULT_TEMPLATE", "OPENAI_TEMPLATE"]
 
 
 def _llama3(role: str) -> RoleMarkup:
@@ -16,6 +16,10 @@ def _llama3(role: str) -> RoleMarkup:
 
 def _chatml(role: str) -> RoleMarkup:
     return RoleMarkup(f"<|im_start|>{role}\n", "<|im_end|>", "\n")
+
+
+def _openai(role: str) -> RoleMarkup:
+    return RoleMarkup(f"<|im_start|>{role}<|im_sep|>", "<|im_end|>")
 
 
 def _gemma(role: str) -> RoleMarkup:
@@ -69,7 +73,20 @@ _TEMPLATES: Final = (
         skips_empty_system=True,
         control_tokens=("<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|endoftext|>"),
     ),
+    # The count of `num_tokens_from_messages`: 3 tokens a message, 1 more for a name, 3 for the reply,
+    # https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken; the markup as tiktokenizer shows
+    # it, https://github.com/dqbd/tiktokenizer/blob/d71e128/src/sections/ChatGPTEditor.tsx. OpenAI does not
+    # publish how a name is written.
+    TurnTemplate(
+        "gpt-4",
+        {role: _openai(role) for role in ("system", "developer", "user", "assistant")},
+        reply=_openai("assistant").before,
+        control_tokens=("<|im_start|>", "<|im_sep|>", "<|im_end|>"),
+        name_end="<|im_sep|>",
+    ),
 )
 BUILT_IN: Final = MappingProxyType({template.name: template for template in _TEMPLATES})
-# The template of a tokenizer that has none of its own.
+ALIASES: Final = MappingProxyType({"gpt-4o": "gpt-4"})
+# The template of a tokenizer that has none of its own, and that of OpenAI's encodings.
 DEFAULT_TEMPLATE: Final = "llama3"
+OPENAI_TEMPLATE: Final = "gpt-4"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bpe_tokenizer.chat.messages import Messages, content_text
 from bpe_tokenizer.chat.segment import Origin, Rendered, Segment
-from bpe_tokenizer.errors import OptionError, shorten
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 
 __all__ = ["InstructionTemplate", "RoleMarkup", "TurnTemplate"]
 
@@ -93,6 +93,7 @@ class TurnTemplate(_DeclarativeTemplate):
             message can forge a turn.
         strips: Whether to strip white space around the contents of users and assistants.
         skips_empty_system: Whether to skip a system message without text.
+        name_end: The markup after a message's `name`, which then precedes the content; "" leaves names out.
 
     >>> plain = TurnTemplate("plain", {"user": RoleMarkup("Q: ", "", "\n")}, reply="A:")
     >>> plain.render([{"role": "user", "content": "Why?"}]).text
@@ -106,13 +107,14 @@ class TurnTemplate(_DeclarativeTemplate):
     end: str = ""
     strips: bool = False
     skips_empty_system: bool = False
+    name_end: str = ""
     control_tokens: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
         """All text that it may write as markup."""
         texts = [text for markup in self.roles.values() for text in markup]
-        return "\n".join([self.begin, *texts, self.reply, self.end])
+        return "\n".join([self.begin, *texts, self.reply, self.end, self.name_end])
 
     def _write(self, written: _Writer, messages: Messages, prompts: bool, continues: bool) -> None:
         written.markup(self.begin)
@@ -125,7 +127,7 @@ class TurnTemplate(_DeclarativeTemplate):
             elif content or not (role == "system" and self.skips_empty_system):
                 open_ended = continues and number == len(messages) - 1
                 before = system_texts if role == "user" else []
-                self._write_turn(written, role, number, content, before, open_ended)
+                self._write_turn(written, role, number, content, before, open_ended, _name(number, message))
                 system_texts = [] if role == "user" else system_texts
         if system_texts:
             raise OptionError(
@@ -143,10 +145,14 @@ class TurnTemplate(_DeclarativeTemplate):
         content: str,
         system_texts: Sequence[tuple[int, str]],
         open_ended: bool,
+        name: str,
     ) -> None:
         """Write a message, with `system_texts` before its content."""
         markup = self.roles[role]
         written.markup(markup.before)
+        if self.name_end and name:
+            written.content(number, name, "name")
+            written.markup(self.name_end)
         for place, text in system_texts:
             written.content(place, text)
             written.markup("\n\n" if text else "")
@@ -220,8 +226,8 @@ class _Writer:
     def markup(self, text: str) -> None:
         self._write(text, None)
 
-    def content(self, number: int, text: str) -> None:
-        self._write(text, Origin("messages", number, "content"))
+    def content(self, number: int, text: str, field: str = "content") -> None:
+        self._write(text, Origin("messages", number, field))
 
     def _write(self, text: str, origin: Origin | None) -> None:
         if not text:
@@ -230,6 +236,13 @@ class _Writer:
         if self.segments and self.segments[-1].origin == origin:
             text = self.segments.pop().text + text
         self.segments.append(Segment(text, origin))
+
+
+def _name(number: int, message: Mapping[str, Any]) -> str:
+    name = message.get("name")
+    if not (name is None or isinstance(name, str)):
+        raise ArgumentTypeError(f"message {number}: name must be a str, not {type(name).__name__}")
+    return name or ""
 
 
 def _content(name: str, roles: Sequence[str], number: int, message: Mapping[str, Any]) -> str:

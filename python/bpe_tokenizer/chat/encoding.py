@@ -13,7 +13,7 @@ import numpy as np
 
 from bpe_tokenizer.arguments import check_flag
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
-from bpe_tokenizer.chat.builtin_templates import BUILT_IN, DEFAULT_TEMPLATE
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.control_tokens import encode_pieces, markup_tokens
 from bpe_tokenizer.chat.message_regions import message_regions
 from bpe_tokenizer.chat.messages import Conversation, is_batch
@@ -21,7 +21,7 @@ from bpe_tokenizer.chat.options import ChatOptions
 from bpe_tokenizer.chat.renderer import ConversationRenderer
 from bpe_tokenizer.chat.segment import Rendered, Segment
 from bpe_tokenizer.chat.template import Template
-from bpe_tokenizer.chat.template_selection import named_special_tokens, select_template
+from bpe_tokenizer.chat.template_selection import named_special_tokens, select_template, with_control_tokens
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import OptionError, TokenizerError, caller_level, escaped
@@ -116,7 +116,7 @@ def apply_chat_template(
     return_message_spans = check_flag("return_message_spans", return_message_spans)
     return_dict = check_flag("return_dict", return_dict)
     batched = is_batch(messages)
-    conversations = _conversations(compiled, messages if batched else [messages], template, options)
+    compiled, conversations = _conversations(compiled, messages if batched else [messages], template, options)
     if not tokenize:
         texts = [conversation.render().well_formed() for conversation in conversations]
         return texts if batched else texts[0]
@@ -150,7 +150,7 @@ def encode_messages(
     spans: bool = False,
 ) -> EncodedChat:
     """Encode one conversation, with the assistant mask and the message spans on request."""
-    (conversation,) = _conversations(compiled, [messages], template, options)
+    compiled, (conversation,) = _conversations(compiled, [messages], template, options)
     return _encode(compiled, conversation, allowed_special, mask, spans)
 
 
@@ -162,7 +162,7 @@ def chat_segments(
     allowed_special: AllowedSpecial,
 ) -> list[tuple[Segment, list[int]]]:
     """Return the segments of a conversation, each with the ids that begin in it."""
-    (conversation,) = _conversations(compiled, [messages], template, options)
+    compiled, (conversation,) = _conversations(compiled, [messages], template, options)
     special = resolve_allowed_special(compiled, (), allowed_special)
     rendered = conversation.render()
     pieces = [(segment.text, segment.trusted) for segment in rendered.segments]
@@ -177,7 +177,7 @@ def chat_segments(
 def stop_token_ids(compiled: CompiledModel, template: ChatTemplateLike, options: ChatOptions) -> list[int]:
     """Return the ids that end a reply: the special tokens at the end of a sample turn, and the EOS token."""
     sample = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "."}]
-    (conversation,) = _conversations(compiled, [sample], template, options)
+    compiled, (conversation,) = _conversations(compiled, [sample], template, options)
     try:
         chat = _encode(compiled, conversation, "all", mask=True, spans=True)
         # The model also writes the markup before the content.
@@ -193,12 +193,13 @@ def stop_token_ids(compiled: CompiledModel, template: ChatTemplateLike, options:
 
 def _conversations(
     compiled: CompiledModel, several: Iterable[Conversation], template: ChatTemplateLike, options: ChatOptions
-) -> list[ConversationRenderer]:
+) -> tuple[CompiledModel, list[ConversationRenderer]]:
+    """Return the conversations, and the model with the control tokens that their template brings."""
     with options.in_budget():
         chosen = select_template(compiled, template, bool(options.tools))
     special_tokens = named_special_tokens(compiled)
-    is_default = template is None and chosen is BUILT_IN[DEFAULT_TEMPLATE]
-    return [
+    is_default = template is None and any(chosen is built_in for built_in in BUILT_IN.values())
+    return with_control_tokens(compiled, chosen), [
         ConversationRenderer(messages, chosen, options, special_tokens, is_default) for messages in several
     ]
 

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
-from bpe_tokenizer.chat.builtin_templates import BUILT_IN
+from bpe_tokenizer.chat.builtin_templates import ALIASES, BUILT_IN
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
 from bpe_tokenizer.chat.segment import Rendered
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, did_you_mean, shorten
@@ -96,7 +96,7 @@ class ChatTemplate:
     >>> ChatTemplate.chatml([{"role": "user", "content": "Why?"}])
     '<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n'
     >>> ChatTemplate.names()
-    ['alpaca', 'chatml', 'gemma', 'llama3', 'mistral', 'phi3']
+    ['alpaca', 'chatml', 'gemma', 'gpt-4', 'llama3', 'mistral', 'phi3']
     """
 
     _registered: ClassVar[dict[str, Template]] = {}
@@ -182,7 +182,8 @@ class ChatTemplate:
         Raises:
             OptionError: The name is unknown.
         """
-        template = (BUILT_IN.get(name) or cls._registered.get(name)) if isinstance(name, str) else None
+        found = ALIASES.get(name, name) if isinstance(name, str) else ""
+        template = BUILT_IN.get(found) or cls._registered.get(found)
         if template is None:
             raise template_error(name, cls.names())
         return template
@@ -211,7 +212,7 @@ class ChatTemplate:
             raise OptionError(
                 f"{shorten(name)} cannot name a template: a name is a str without Jinja's brackets"
             )
-        if name in BUILT_IN:
+        if name in BUILT_IN or name in ALIASES:
             raise OptionError(f"the template {name!r} is built in; choose another name")
         cls._registered[name] = (
             jinja_template(template, name) if isinstance(template, str) else _checked(template)

@@ -5,12 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bpe_tokenizer.chat.builtin_templates import BUILT_IN, DEFAULT_TEMPLATE
+from bpe_tokenizer.chat.builtin_templates import ALIASES, BUILT_IN, DEFAULT_TEMPLATE, OPENAI_TEMPLATE
 from bpe_tokenizer.chat.template import ChatTemplate, Template, is_jinja, jinja_template, template_error
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.model import AddedToken
 
-__all__ = ["named_special_tokens", "select_template"]
+__all__ = ["named_special_tokens", "select_template", "with_control_tokens"]
+
+# OpenAI reserves ids for the control tokens of chats, which its rank files lack. The encodings by the id of
+# their `<|endofprompt|>`: cl100k_base and o200k_base. Source: tiktokenizer, see the template `gpt-4`.
+_OPENAI_CONTROL_IDS = {
+    100276: {"<|im_start|>": 100264, "<|im_end|>": 100265, "<|im_sep|>": 100266},
+    200018: {"<|im_start|>": 200264, "<|im_end|>": 200265, "<|im_sep|>": 200266},
+}
+
+
+def _openai_control_ids(compiled: CompiledModel) -> Mapping[str, int]:
+    """Return the ids of OpenAI's control tokens that the model lacks and has free."""
+    ids = _OPENAI_CONTROL_IDS.get(compiled.special.get("<|endofprompt|>", -1), {})
+    core = compiled.model.core
+    return {text: id_ for text, id_ in ids.items() if text not in compiled.added and core.token(id_) is None}
+
+
+def _is_openai(compiled: CompiledModel) -> bool:
+    """Whether the model is an encoding of OpenAI that has the control tokens of chats, or room for them."""
+    ids = _OPENAI_CONTROL_IDS.get(compiled.special.get("<|endofprompt|>", -1), {})
+    return bool(ids) and {*_openai_control_ids(compiled), *compiled.added} >= {*ids}
+
+
+def with_control_tokens(compiled: CompiledModel, template: Template) -> CompiledModel:
+    """Return the model with the control tokens of OpenAI that the template declares and the model lacks."""
+    wanted: Sequence[str] = getattr(template, "control_tokens", ())
+    tokens = [AddedToken(*item) for item in _openai_control_ids(compiled).items() if item[0] in wanted]
+    if not tokens:
+        return compiled
+    key = tuple(tokens)
+    made = compiled.with_more_tokens.get(key)
+    return compiled.with_more_tokens.setdefault(key, made or compiled.with_added_tokens(tokens))
 
 
 def select_template(compiled: CompiledModel, template: str | Template | None, has_tools: bool) -> Template:
@@ -32,7 +64,7 @@ def select_template(compiled: CompiledModel, template: str | Template | None, ha
         own = _model_templates(compiled.model.config.get("chat_template"))
         if template in own:
             return jinja_template(own[template], template)
-        if template in ChatTemplate.names():
+        if template in ALIASES or template in ChatTemplate.names():
             return ChatTemplate.find(template)
         raise template_error(template, [*own, *ChatTemplate.names()])
     if template is not None:
@@ -44,7 +76,7 @@ def select_template(compiled: CompiledModel, template: str | Template | None, ha
         return template
     own = _model_templates(compiled.model.config.get("chat_template"))
     if not own:
-        return BUILT_IN[DEFAULT_TEMPLATE]
+        return BUILT_IN[OPENAI_TEMPLATE if _is_openai(compiled) else DEFAULT_TEMPLATE]
     for name in ("tool_use", "default") if has_tools else ("default",):
         if name in own:
             return jinja_template(own[name], "chat_template" if len(own) == 1 else name)

@@ -4,32 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from types import MappingProxyType
 from typing import Any
 
 from bpe_tokenizer.chat import InstructionTemplate, RoleMarkup, TurnTemplate
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN, DEFAULT_TEMPLATE
 
-__all__ = ["PAGE_TEMPLATES", "chat_data"]
-
-
-def _openai(role: str) -> RoleMarkup:
-    return RoleMarkup(f"<|im_start|>{role}<|im_sep|>", "<|im_end|>")
-
-
-# The built-in ones, and the markup that tiktokenizer shows for OpenAI's models:
-# https://github.com/dqbd/tiktokenizer/blob/d71e128/src/sections/ChatGPTEditor.tsx
-PAGE_TEMPLATES: Mapping[str, TurnTemplate | InstructionTemplate] = MappingProxyType(
-    {
-        **BUILT_IN,
-        "gpt-4": TurnTemplate(
-            "gpt-4",
-            {role: _openai(role) for role in ("system", "user", "assistant")},
-            reply=_openai("assistant").before,
-            control_tokens=("<|im_start|>", "<|im_sep|>", "<|im_end|>"),
-        ),
-    }
-)
+__all__ = ["chat_data"]
 
 
 def chat_data() -> dict[str, Any]:
@@ -46,7 +26,7 @@ def chat_data() -> dict[str, Any]:
     """
     return {
         "default": DEFAULT_TEMPLATE,
-        "templates": [_template_data(template) for template in PAGE_TEMPLATES.values()],
+        "templates": [_template_data(template) for template in BUILT_IN.values()],
     }
 
 

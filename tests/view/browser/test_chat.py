@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from bpe_tokenizer import BPETokenizer, TokenizerError
-from bpe_tokenizer.view.chat_data import PAGE_TEMPLATES
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from chat_cases import chat_tokenizer
 from opened_pages import PageOpener, accessibility_violations, wait_until
 from page_actions import CLIPBOARD, fragment
@@ -104,7 +104,7 @@ def plain_chat(open_page: PageOpener, plain_tokenizer: BPETokenizer) -> ChatPage
 def test_ids_and_errors_are_those_of_the_package(chat: ChatPage, tokenizer: BPETokenizer) -> None:
     rng = random.Random("conversations in a browser")
     encoded = 0
-    for case in [random_case(rng, template) for template in PAGE_TEMPLATES for _ in range(8)]:
+    for case in [random_case(rng, template) for template in BUILT_IN for _ in range(8)]:
         chat.paste(case["messages"])
         chat.choose(case["template"])
         chat.flip("Generation prompt", case["prompt"])
@@ -112,7 +112,7 @@ def test_ids_and_errors_are_those_of_the_package(chat: ChatPage, tokenizer: BPET
         try:
             expected = tokenizer.apply_chat_template(
                 case["messages"],
-                PAGE_TEMPLATES[case["template"]],
+                BUILT_IN[case["template"]],
                 case["prompt"],
                 continue_final_message=case["continues"],
             )
@@ -197,10 +197,10 @@ def test_the_assistants_tokens_are_those_of_the_mask(chat: ChatPage, tokenizer: 
     chat.paste(messages)
     chat.flip("Assistant’s tokens", True)
     chat.flip("Generation prompt", False)
-    for template in PAGE_TEMPLATES:
+    for template in BUILT_IN:
         chat.choose(template)
         ids, mask = tokenizer.apply_chat_template(
-            messages, PAGE_TEMPLATES[template], False, return_assistant_mask=True
+            messages, BUILT_IN[template], False, return_assistant_mask=True
         )
         learned = chat.tab.evaluate(
             "[...document.querySelectorAll('.chat-lanes .chip')].map(each => +each.matches('.chat-learned'))"
@@ -336,7 +336,7 @@ def test_nothing_is_wider_than_the_window(chat: ChatPage, width: int) -> None:
     chat.paste(
         [*ATTACK, {"role": "assistant", "content": "x" * 500}, {"role": "user", "content": "שלום " * 90}]
     )
-    for template in PAGE_TEMPLATES:
+    for template in BUILT_IN:
         chat.choose(template)
         assert chat.tab.evaluate("document.documentElement.scrollWidth") <= width
         assert chat.tab.evaluate(
