@@ -2891,6 +2891,7 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         allowed_special: AllowedSpecial = "all",
         *,
         keep_system: bool = True,
+        truncate_last: bool = False,
         **options: Unpack[TemplateOptions],
     ) -> list[Mapping[str, Any]]:
         """Return the messages without the oldest turns, so that they encode to at most `max_tokens` ids.
@@ -2906,13 +2907,15 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             system_prompt: A system message for conversations without one; it counts, but is not returned.
             allowed_special: As in `apply_chat_template`.
             keep_system: False drops the system messages with the first turn.
+            truncate_last: If the last turn alone is too long, cut the text of its last message where it fits.
             **options: As in `apply_chat_template`.
 
         Returns:
             The remaining messages; all of them if they fit.
 
         Raises:
-            ContextLengthError: The last turn alone is too long; it has both lengths.
+            ContextLengthError: The last turn alone is too long, with `truncate_last` even without that text;
+                it has both lengths.
             OptionError: `max_tokens` is less than 1.
 
         Other errors are those of `apply_chat_template`.
@@ -2923,6 +2926,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         ...         {"role": "user", "content": "Why?"}]
         >>> tokenizer.trim_messages(talk, 25, "chatml")
         [{'role': 'user', 'content': 'Why?'}]
+        >>> tokenizer.trim_messages(talk, 18, "chatml", truncate_last=True)
+        [{'role': 'user', 'content': 'Wh'}]
         """
         from bpe_tokenizer.chat.budget import trim_messages
         from bpe_tokenizer.chat.options import chat_options
@@ -2930,7 +2935,8 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         limit = check_integer("max_tokens", max_tokens, 1)
         compiled = self._compiled()
         chosen = chat_options(BPETokenizer.trim_messages, options, add_generation_prompt, system_prompt)
-        return trim_messages(compiled, messages, limit, template, chosen, allowed_special, keep_system)
+        cut = check_flag("truncate_last", truncate_last)
+        return trim_messages(compiled, messages, limit, template, chosen, allowed_special, keep_system, cut)
 
     def training_examples(
         self,

@@ -572,6 +572,33 @@ def test_trimming_keeps_calls_and_results_together(tokenizer: BPETokenizer) -> N
         tokenizer.trim_messages(talk, length - 1, "chatml")
 
 
+@pytest.mark.parametrize("template", ["chatml", "alpaca", JINJA["plain turns"]])
+def test_the_last_text_is_cut_to_the_budget(template: str, tokenizer: BPETokenizer) -> None:
+    text = "naïve 日本語 🙂 low lower: " * 3
+    talk = [*TALK, {"role": "user", "name": "Ann", "content": text}]
+    base = [TALK[0], talk[-1]]
+
+    def count(length: int, given: list[dict[str, Any]] = base) -> int:
+        cut = [*given[:-1], {**talk[-1], "content": text[:length]}]
+        return tokenizer.count_chat_tokens(cut, template)
+
+    for limit in (count(1), count(7) + 1, count(9), count(len(text) - 1)):
+        *head, last = tokenizer.trim_messages(talk, limit, template, truncate_last=True)
+        assert head == [TALK[0]]
+        assert last == {**talk[-1], "content": text[: len(last["content"])]}
+        assert count(len(last["content"])) <= limit < count(len(last["content"]) + 1)
+    everything = tokenizer.count_chat_tokens(talk, template)
+    assert tokenizer.trim_messages(talk, everything, template, truncate_last=True) == talk
+    lost = tokenizer.trim_messages(talk, count(5, base[1:]), template, keep_system=False, truncate_last=True)
+    assert lost == [{**talk[-1], "content": text[:5]}]
+    with pytest.raises(ContextLengthError, match="truncate_last=True") as caught:
+        tokenizer.trim_messages(talk, count(1) - 1, template, truncate_last=True)
+    assert (caught.value.length, caught.value.limit) == (count(len(text)), count(1) - 1)
+    parts = [{"role": "user", "content": [{"type": "text", "text": text}]}]
+    with pytest.raises(ContextLengthError):
+        tokenizer.trim_messages(parts, 20, "{{ messages[0].content[0].text }}", truncate_last=True)
+
+
 def test_options_of_budgets(tokenizer: BPETokenizer) -> None:
     count = tokenizer.count_chat_tokens
     assert (

@@ -26,11 +26,13 @@ def trim_messages(
     options: ChatOptions,
     allowed_special: AllowedSpecial,
     keep_system: bool,
+    truncate_last: bool,
 ) -> list[Message]:
     """Return the messages without the oldest turns, so that they encode to at most `max_tokens` ids.
 
     Raises:
-        ContextLengthError: The last turn alone is longer. The error has both lengths.
+        ContextLengthError: The last turn alone is longer, and its last text is not to be cut or is not what
+            is too long. The error has both lengths.
     """
     length = 0
 
@@ -39,15 +41,20 @@ def trim_messages(
         length = len(encode_messages(compiled, some, template, options, allowed_special).ids)
         return length <= max_tokens
 
-    kept = drop_oldest_turns(checked_messages(messages), fits, keep_system)
+    checked = checked_messages(messages)
+    kept = drop_oldest_turns(checked, fits, keep_system)
     if kept is None:
         # `drop_oldest_turns` tries the shortest messages last, so `length` is theirs.
-        raise ContextLengthError(
-            f"the last turn alone is {length} ids long, with the text that the template always adds, and "
-            f"only {max_tokens} are allowed: shorten it, or raise max_tokens",
-            length,
-            max_tokens,
-        )
+        shortest = length
+        kept = _cut_last_text(_last_turn(checked, keep_system), fits) if truncate_last else None
+        if kept is None:
+            raise ContextLengthError(
+                f"the last turn alone is {shortest} ids long, with the text that the template always adds, "
+                f"and only {max_tokens} are allowed: shorten it, raise max_tokens, or cut the text of its "
+                "last message with truncate_last=True",
+                shortest,
+                max_tokens,
+            )
     return kept
 
 
@@ -67,6 +74,39 @@ def _split_turns(messages: Messages) -> tuple[list[Message], list[list[Message]]
         else:
             turns[-1].append(message)
     return head, turns
+
+
+def _last_turn(messages: Messages, keep_system: bool) -> list[Message]:
+    """Return the messages that `drop_oldest_turns` tries last."""
+    head, turns = _split_turns(messages)
+    return [*(head if keep_system or len(turns) < 2 else []), *chain.from_iterable(turns[-1:])]
+
+
+def _cut_last_text(messages: list[Message], fits: Callable[[Messages], bool]) -> list[Message] | None:
+    """Keep as many characters of the last message's text as fit; None if not one does.
+
+    >>> def fits(talk):
+    ...     return len(talk[-1]["content"]) <= 3
+    >>> _cut_last_text([{"role": "user", "content": "naïve"}], fits)
+    [{'role': 'user', 'content': 'naï'}]
+    """
+    last = messages[-1]
+    text = last.get("content")
+    if not isinstance(text, str):
+        return None
+
+    def shortened(length: int) -> list[Message]:
+        return [*messages[:-1], {**last, "content": text[:length]}]
+
+    # The search assumes that a shorter text has no more ids. `fits` was true for the length that it returns.
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(shortened(middle)):
+            low = middle
+        else:
+            high = middle - 1
+    return shortened(low) if low else None
 
 
 def drop_oldest_turns(
