@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -21,7 +23,8 @@ from bpe_tokenizer.cli.commands import COMMANDS, EXAMPLES
 from bpe_tokenizer.cli.streams import wrapped
 from bpe_tokenizer.cli.usage import in_options
 from bpe_tokenizer.errors import TokenizerError
-from command_line import Result, Run, process
+from bpe_tokenizer.train import progress
+from command_line import TEXT, Result, Run, process
 
 # The command line itself
 
@@ -412,6 +415,41 @@ def test_a_saved_tokenizer_is_replaced_only_with_overwrite(
         run("convert", pair, single, "--to", "tiktoken", "--normalization", "none", "--overwrite").code == 0
     )
     BPETokenizer.load(directory).save(directory)  # Python replaces, as it says
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train --corpus c.txt --output out --vocab-size 300", "Counting pieces: MB(, MB/s)?"),
+        ("train --corpus c.txt --output out --vocab-size 300", r"Learning merges: \d+ of 44 merges"),
+        ("count --corpus c.txt --output out", "Counting pieces: MB(, MB/s)?"),
+        ("tokenize-corpus -t saved --corpus c.txt --output out", "Tokenizing: MB(, MB/s)?, TOKENS"),
+        ("encode -t saved --count --file c.txt", "Tokenizing: MB, MB/s, TOKENS"),
+        ("encode -t saved --count --file -", r"Tokenizing: 0\.4\d MB, MB/s, TOKENS"),
+        ("report -t saved --corpus c.txt", "Reading: MB, MB/s"),
+        ("compare saved saved --corpus c.txt", "Reading: MB, MB/s"),
+    ],
+)
+def test_long_work_prints_lines_where_there_is_no_terminal(
+    line: str, said: str, run: Run, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("saved").symlink_to(directory)
+    data = TEXT.encode() * 5000
+    Path("c.txt").write_bytes(data)
+    times = itertools.count()
+    monkeypatch.setattr(progress, "clock", lambda: 31.0 * next(times))
+    shown = run(*line.split(), stdin=data).err
+    for name, pattern in (
+        ("MB/s", r"\d+\.\d\d M_/s"),
+        ("TOKENS", r"[\d.]+k tokens, [\d.]+[kM]? tokens/s"),
+        (": MB", r": 0\.\d\d of [01]\.\d\d M_"),
+    ):
+        said = said.replace(name, pattern)
+    said = said.replace("M_", "MB")
+    assert re.search(rf"^{said}, [\d,]+ s$", shown, re.MULTILINE), shown
+    quiet = line.replace(" out", " quiet").split()
+    assert run(*quiet, "--quiet", stdin=data).err == ""
 
 
 def test_errors_name_options_and_not_python(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import random
 import signal
@@ -28,6 +29,7 @@ from bpe_tokenizer import (
     TokenizerError,
     train_bpe,
 )
+from bpe_tokenizer.train import progress
 from training import WORDS, merges_of, trained
 
 TIE_BREAKS: list[Literal["largest", "huggingface"]] = ["largest", "huggingface"]
@@ -374,6 +376,22 @@ def test_a_terminal_gets_a_progress_bar(
     for corpus in corpora:
         assert merges_of(corpus, verbose=True) == merges_of(corpus_files if corpus is not WORDS else WORDS)
         assert "Trained on" in capsys.readouterr().err
+
+
+def test_only_commands_print_lines_of_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], corpus_files: list[Path]
+) -> None:
+    times = itertools.count()
+    monkeypatch.setattr(progress, "clock", lambda: 31.0 * next(times))
+    merges_of(corpus_files, verbose=True)
+    assert "Counting pieces: " not in capsys.readouterr().err
+    with progress.progress_lines():
+        merges_of(corpus_files, verbose=True)
+        assert "Counting pieces: 0.00 of 0.00 MB" in capsys.readouterr().err
+    monkeypatch.setattr(progress, "clock", lambda: 29.9 * (next(times) % 2))
+    with progress.progress_lines():
+        merges_of(corpus_files, verbose=True)
+    assert "Counting pieces: " not in capsys.readouterr().err
 
 
 # -- train_bpe ------------------------------------------------------------------------------------------

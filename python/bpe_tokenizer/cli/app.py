@@ -205,8 +205,11 @@ def _exit_with_code(command: Callable[_Parameters, None]) -> Callable[_Parameter
 
     @functools.wraps(command)
     def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> None:
+        from bpe_tokenizer.train.progress import progress_lines
+
         try:
-            command(*args, **kwargs)
+            with progress_lines():
+                command(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt:
             raise typer.Exit(130) from None

@@ -18,6 +18,7 @@ from bpe_tokenizer.cli.options import (
     Field,
     InputFormatName,
     OnErrorName,
+    Quiet,
     Separator,
 )
 from bpe_tokenizer.cli.report import Html, Reference, UnderUsed, write_result
@@ -50,6 +51,7 @@ def compare(
     field: Field = "text",
     on_error: OnErrorName = "stop",
     as_json: AsJson = False,
+    quiet: Quiet = False,
     download: Download = False,
     debug: Debug = False,
 ) -> None:
@@ -64,7 +66,7 @@ def compare(
     loaded = [(str(each), BPETokenizer.load(each, download=download)) for each in tokenizers]
     options = ReadOptions(input_format, documents, separator, field, on_error)
     skipped = SkippedRows()
-    with open_documents(corpus, options) as files, ProgressBar.shown() as bar:
+    with open_documents(corpus, options) as files, ProgressBar.shown(not quiet) as bar:
         find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
         # The corpus is read once for each tokenizer, and once more line by line.
         size = sum(each.size for each in files) * (len(loaded) + 1)

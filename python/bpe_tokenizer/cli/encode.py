@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -17,12 +19,15 @@ from bpe_tokenizer.cli.options import (
     AllowedSpecial,
     Debug,
     Download,
+    Quiet,
     TokenizerPath,
     allowed_special_argument,
     choice,
     option,
 )
 from bpe_tokenizer.cli.streams import binary_output
+from bpe_tokenizer.corpus.run_report import RunReport
+from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.terminal import print_tokens
 
 if TYPE_CHECKING:
@@ -59,6 +64,7 @@ def encode(
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --output-format json.")] = False,
+    quiet: Quiet = False,
     download: Download = False,
     debug: Debug = False,
 ) -> None:
@@ -81,8 +87,9 @@ def encode(
     loaded = BPETokenizer.load(tokenizer, download=download)
     special = allowed_special_argument(allowed_special)
     write = binary_output(format_ in ("uint16", "uint32"))
-    for chunks in [[text]] if text is not None else map(text_blocks, inputs):
-        blocks = _ids(loaded, chunks, special, add_special_tokens)
+    progress = _Progress(inputs, wanted=not quiet)
+    for chunks in [[text]] if text is not None else map(partial(text_blocks, on_read=progress.add), inputs):
+        blocks = progress.of(_ids(loaded, chunks, special, add_special_tokens))
         if count:
             number = sum(ids.size for ids in blocks)
             write(f"{json.dumps({'count': number}) if format_ == 'json' else number}\n".encode())
@@ -92,6 +99,31 @@ def encode(
             _show_tokens(loaded, [each for ids in whole for each in ids.tolist()])
         else:
             write_ids(format_, blocks, write, loaded.convert_ids_to_tokens)
+
+
+class _Progress:
+    """Counts what is read and encoded, for lines of progress: the output may be the terminal of a bar.
+
+    Args:
+        inputs: Files, or `-`.
+        wanted: Whether to show it.
+    """
+
+    def __init__(self, inputs: Sequence[str], *, wanted: bool) -> None:
+        total = None if "-" in inputs else sum(os.stat(each).st_size for each in inputs)  # noqa: PTH116
+        self._report = RunReport(ProgressBar.without_terminal(wanted), total=total or None)  # 0 of a pipe
+        self._read = self._tokens = 0
+
+    def add(self, size: int) -> None:
+        """Count stored bytes that were read."""
+        self._read += size
+
+    def of(self, blocks: Iterable[npt.NDArray[np.uint32]]) -> Iterator[npt.NDArray[np.uint32]]:
+        """Yield ids, and report them."""
+        for ids in blocks:
+            self._tokens += ids.size
+            self._report.progress(self._read, 0, self._tokens)
+            yield ids
 
 
 def _ids(

@@ -65,10 +65,14 @@ def blocks(source: str) -> Iterator[bytes]:
             yield block
 
 
-def text_blocks(source: str) -> Iterator[str]:
+def text_blocks(source: str, on_read: Callable[[int], object] | None = None) -> Iterator[str]:
     """Yield the UTF-8 text of a file or of standard input (`-`) exactly, as it arrives.
 
     A compressed file is decompressed.
+
+    Args:
+        source: The file.
+        on_read: Called with the number of each block's stored bytes.
 
     Raises:
         CorpusError: Compressed data is corrupt or truncated, or is not of a text.
@@ -80,7 +84,8 @@ def text_blocks(source: str) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     done = 0
     head = b""
-    for block in itertools.chain(_decompressed(blocks(source), name), (b"",)):
+    stored = blocks(source) if on_read is None else _reported(blocks(source), on_read)
+    for block in itertools.chain(_decompressed(stored, name), (b"",)):
         head = head or block[:HEAD_BYTES]
         begin = done - len(decoder.getstate()[0])  # of a character that began in an earlier block
         try:
@@ -89,6 +94,12 @@ def text_blocks(source: str) -> Iterator[str]:
             byte, offset = error.object[error.start], begin + error.start
             raise OptionError(not_utf8(name, head, byte, offset)) from None
         done += len(block)
+
+
+def _reported(stored: Iterator[bytes], on_read: Callable[[int], object]) -> Iterator[bytes]:
+    for block in stored:
+        on_read(len(block))
+        yield block
 
 
 def _decompressed(stored: Iterator[bytes], name: str) -> Iterator[bytes]:

@@ -21,6 +21,7 @@ from bpe_tokenizer.cli.options import (
     Field,
     InputFormatName,
     OnErrorName,
+    Quiet,
     Separator,
     TokenizerPath,
     option,
@@ -59,6 +60,7 @@ def report(
     field: Field = "text",
     on_error: OnErrorName = "stop",
     as_json: AsJson = False,
+    quiet: Quiet = False,
     download: Download = False,
     debug: Debug = False,
 ) -> None:
@@ -71,7 +73,7 @@ def report(
     loaded = BPETokenizer.load(tokenizer, download=download)
     options = ReadOptions(input_format, documents, separator, field, on_error)
     skipped = SkippedRows()
-    with open_documents(corpus, options) as files, ProgressBar.shown() as bar:
+    with open_documents(corpus, options) as files, ProgressBar.shown(not quiet) as bar:
         find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
         bar.start("Reading", sum(each.size for each in files), "MB", 1e6)
         made = make_report(str(tokenizer), loaded, files, under_used, bar.advance, reference, skipped)

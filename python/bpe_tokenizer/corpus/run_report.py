@@ -83,7 +83,7 @@ class RunReport:
         seconds = now - self._begin
         rate = (tokens - self._tokens_before) / seconds if seconds > 0 else 0.0
         # As long as a terminal of 80 columns allows, with the other columns of the bar.
-        self._bar.update(read, note=f"{_short(read)}B, {_short(tokens)} tokens, {_short(rate)}/s")
+        self._bar.update(read, note=f"{_short(tokens)} tokens, {_short(rate)} tokens/s")
         if now - self._reported < _SECONDS or self._on_event is None:
             return
         self._reported = now
