@@ -128,12 +128,13 @@ class Decoder(NamedTuple):
     Args:
         space: The character that means a space.
         byte_fallback: Whether a token like `<0x0A>` is a byte.
-        strip: The spaces to drop at the beginning of a text: none, one, or all of the first token.
+        strip: The spaces to drop at the beginning of a text: none, one, or all of the first token; `"joined"`
+            makes the token strings the text, with a space between each two.
     """
 
     space: str = " "
     byte_fallback: bool = False
-    strip: Literal["none", "one", "first"] = "none"
+    strip: Literal["none", "one", "first", "joined"] = "none"
 
 
 Normalizer: TypeAlias = PlainNormalizer | Strip | Prepend | Replace

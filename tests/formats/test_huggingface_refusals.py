@@ -214,7 +214,6 @@ REFUSED: list[tuple[Change, str]] = [
         r"\.pattern.Regex: 'a\*' is not supported: it can match the empty text",
     ),
     (at(*PRE, 2, "behavior", to="Kept"), r"pretokenizers\[2\].behavior: 'Kept' must be one of"),
-    (at("decoder", to=None), "decoder: must be ByteLevel"),
     (at("decoder", to={"type": "Metaspace"}), "decoder.type: 'Metaspace' is not supported"),
     (at("decoder", "decoders", to=[BYTE_LEVEL, BYTE_LEVEL]), "decoder: has 2 steps"),
     (at(*POST, "type", to="Magic"), r"post_processor.processors\[1\].type: 'Magic' is not supported"),
@@ -246,7 +245,6 @@ DECODER = ("decoder", "decoders")
 
 
 REFUSED_CHARACTERS: list[tuple[Change, str]] = [
-    (at("decoder", to=None), "decoder: is missing; without a decoder tokens are joined with spaces"),
     (
         at("decoder", to=BYTE_LEVEL),
         "decoder: ByteLevel is not supported here; use Metaspace alone, or a Seq",

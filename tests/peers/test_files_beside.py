@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, FormatError
-from hf_files import SIZE, added_token, bytes_vocab, sequence, split, tokenizer_json, write
+from bpe_tokenizer import BPETokenizer, FormatError, StreamDecoder
+from hf_files import SIZE, added_token, bytes_vocab, read, sequence, split, tokenizer_json, write
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     transformers = pytest.importorskip("transformers", reason="transformers is not installed", minversion="5")
 
+tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
 
 X, Y = added_token(SIZE, "<x>"), added_token(SIZE + 1, "<y>")
@@ -202,3 +203,33 @@ def test_ids_that_contradict_each_other(config: Any, beside: Any, message: str, 
     with pytest.raises(FormatError, match=message):
         BPETokenizer.load(path)
     assert BPETokenizer.load(path / "tokenizer.json").special_tokens == {"<x>": SIZE}
+
+
+@pytest.mark.parametrize("kind", ["bytes", "characters"])
+def test_without_a_decoder_token_strings_are_joined_with_spaces(kind: str, tmp_path: Path) -> None:
+    merges = [["l", "o"], ["lo", "w"]]
+    vocab = bytes_vocab("lo", "low") if kind == "bytes" else {c: n for n, c in enumerate("▁ lowerxAab<>sé")}
+    vocab |= {} if kind == "bytes" else {"lo": 100, "low": 101}
+    size = len(vocab)
+    added = [added_token(size, "<s>"), added_token(size + 1, "é ", special=False)]
+    document = tokenizer_json(vocab, merges, added=added, decoder=None)
+    if kind == "characters":
+        document["pre_tokenizer"] = None
+    write(tmp_path, document)
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    first = BPETokenizer.load(tmp_path)
+    first.save(tmp_path / "2")
+    assert read(tmp_path / "2" / "tokenizer.json")["decoder"] is None
+    first.save_base64_json(tmp_path / "model.json")
+    again = tokenizers.Tokenizer.from_file(str(tmp_path / "2" / "tokenizer.json"))
+    texts = [*TEXTS, "low lower", "  low", "", "<s>", "<s>low<s>", "é low", "low\nlow"]
+    rows = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    for ours in (first, BPETokenizer.load(tmp_path / "2"), BPETokenizer.load(tmp_path / "model.json")):
+        for skip in (True, False):
+            expected = [theirs.decode(row, skip_special_tokens=skip) for row in rows]
+            assert expected == [again.decode(row, skip_special_tokens=skip) for row in rows]
+            assert [ours.decode(row, skip) for row in rows] == ours.decode_batch(rows, skip) == expected
+            for row, text in zip(rows, expected, strict=True):
+                stream = StreamDecoder(ours, skip_special_tokens=skip)
+                assert "".join(map(stream.step, row)) + stream.flush() == text
+        assert [ours.encode(text, allowed_special="all") for text in texts] == rows

@@ -252,6 +252,9 @@ pub enum Strip {
     One,
     /// All of the first token.
     FirstToken,
+    /// None. The token strings are the text, with a space between each two, as Hugging Face `tokenizers` joins them
+    /// without a decoder.
+    Joined,
 }
 
 /// The settings of a model besides its vocabulary and merges.

@@ -20,10 +20,11 @@ const PREPENDS: [(&str, Prepend); 3] = [
     ("first", Prepend::First),
     ("never", Prepend::Never),
 ];
-const STRIPS: [(&str, Strip); 3] = [
+const STRIPS: [(&str, Strip); 4] = [
     ("none", Strip::No),
     ("one", Strip::One),
     ("first", Strip::FirstToken),
+    ("joined", Strip::Joined),
 ];
 pub const ALPHABETS: [(&str, Alphabet); 2] = [
     ("bytes", Alphabet::Bytes),

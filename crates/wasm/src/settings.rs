@@ -114,6 +114,7 @@ enum PackedStrip {
     None,
     One,
     First,
+    Joined,
 }
 
 impl PackedSettings {
@@ -144,6 +145,7 @@ impl PackedSettings {
                     PackedStrip::None => Strip::No,
                     PackedStrip::One => Strip::One,
                     PackedStrip::First => Strip::FirstToken,
+                    PackedStrip::Joined => Strip::Joined,
                 },
             }),
         };

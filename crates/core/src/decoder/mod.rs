@@ -7,8 +7,9 @@ pub use stream::DecodeStream;
 
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::model::{fallback_byte, Model, Spaces, Strip};
+use crate::model::{fallback_byte, Alphabet, Model, Spaces, Strip};
 use crate::reserve::{push, reserve};
+use crate::text::to_printable;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use table::{DecodeTable, IDS_PER_POLL};
@@ -138,6 +139,10 @@ impl DecodeState {
             }
             let token = model.decoded(id);
             let token = token.ok_or(Error::UnknownId { id, position })?;
+            if spaces.strip == Strip::Joined {
+                self.push_joined(model, id, token, bytes)?;
+                continue;
+            }
             self.push_spaced(spaces, token, bytes)?;
         }
         self.strip(Some(spaces), start, bytes);
@@ -186,6 +191,24 @@ impl DecodeState {
         Ok(())
     }
 
+    /// Appends a token string, after a space unless it is the first one.
+    fn push_joined(
+        &mut self,
+        model: &Model,
+        id: u32,
+        token: &[u8],
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        reserve(bytes, 1 + 2 * token.len())?;
+        bytes.extend(std::mem::replace(&mut self.has_token, true).then_some(b' '));
+        if model.settings().alphabet == Alphabet::Bytes && model.added_token(id).is_none() {
+            bytes.extend_from_slice(to_printable(token).as_bytes());
+        } else {
+            bytes.extend_from_slice(token);
+        }
+        Ok(())
+    }
+
     fn end_byte_run(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
         if self.options.replace_invalid && std::str::from_utf8(&self.byte_run).is_err() {
             reserve(bytes, REPLACEMENT.len() * self.byte_run.len())?;
@@ -203,7 +226,7 @@ impl DecodeState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Alphabet, Settings};
+    use crate::model::Settings;
 
     fn decoded(strip: Strip, replace_invalid: bool, ids: &[u32]) -> String {
         let tokens = ["▁", "▁a", "b", "<0xE2>", "<0x96>", "<0x81>", "▁▁"];
@@ -235,6 +258,7 @@ mod tests {
         assert_eq!(decoded(Strip::No, false, &ids), "   ab ");
         assert_eq!(decoded(Strip::One, false, &ids), "  ab ");
         assert_eq!(decoded(Strip::FirstToken, false, &ids), " ab ");
+        assert_eq!(decoded(Strip::Joined, false, &ids), "▁▁ ▁a b ▁");
     }
 
     #[test]

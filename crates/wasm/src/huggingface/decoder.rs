@@ -9,15 +9,16 @@ use bpe_tokenizer_core::Result;
 /// Reads the decoder of a file whose tokens are characters. A byte-level file needs none: decoding is not offered, and the
 /// bytes of its tokens are known.
 pub fn read_decoder(field: &Field<'_>) -> Result<Option<Spaces>> {
-    if field.is_null() {
-        return Err(field.error("is missing; without a decoder tokens are joined with spaces"));
-    }
-    let steps = field.steps("decoders")?;
     let mut spaces = Spaces {
         space: ' ',
         byte_fallback: false,
         strip: Strip::No,
     };
+    if field.is_null() {
+        spaces.strip = Strip::Joined;
+        return Ok(Some(spaces));
+    }
+    let steps = field.steps("decoders")?;
     if let [only] = steps.as_slice() {
         if only.kind()? == "Metaspace" {
             spaces.space = only.need("replacement")?.character()?;

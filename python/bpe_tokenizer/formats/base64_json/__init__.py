@@ -44,7 +44,7 @@ __all__ = ["FORMAT", "load", "save"]
 FORMAT = "bpe_tokenizer"
 _VERSION = 1
 
-_STRIPS = ("none", "one", "first")
+_STRIPS = ("none", "one", "first", "joined")
 _FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
 # The settings of the core's Model.
 _SWITCHES = ("byte_fallback", "fuse_unk", "keeps_gaps", "requires_all_bytes", "ignore_merges")

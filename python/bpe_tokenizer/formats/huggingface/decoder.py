@@ -31,8 +31,14 @@ __all__ = [
 _ODD_BYTES = tuple(f"<0x+{digit}>" for digit in "0123456789ABCDEFabcdef")
 
 
-def read_byte_level_decoder(field: Field, added: Sequence[AddedToken], changed: Container[int]) -> None:
-    """Check the decoder of a byte-level file.
+# The meaning of a file without a decoder.
+_JOINED = Decoder(strip="joined")
+
+
+def read_byte_level_decoder(
+    field: Field, added: Sequence[AddedToken], changed: Container[int]
+) -> Decoder | None:
+    """Read the decoder of a byte-level file.
 
     Args:
         field: The decoder.
@@ -44,9 +50,9 @@ def read_byte_level_decoder(field: Field, added: Sequence[AddedToken], changed: 
         FormatError: The decoder is not `ByteLevel`, or it takes such a text for bytes.
     """
     if field.is_null:
-        raise field.error("must be ByteLevel; without a decoder tokens are joined with spaces")
+        return _JOINED
     if field.value == write_byte_level_decoder(added):
-        return
+        return None
     steps = flatten_sequence(field, "decoders")
     for step in steps:
         if step.get("type").text() != "ByteLevel":
@@ -59,6 +65,7 @@ def read_byte_level_decoder(field: Field, added: Sequence[AddedToken], changed: 
                 f"takes {shorten(token.content)}, the normalised text of the added token {token.id}, for "
                 "bytes; set its normalized to false"
             )
+    return None
 
 
 def is_decoded_as_bytes(text: str) -> bool:
@@ -99,7 +106,7 @@ def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken
             and to drop leading spaces.
     """
     if field.is_null:
-        raise field.error("is missing; without a decoder tokens are joined with spaces")
+        return _JOINED
     steps = flatten_sequence(field, "decoders")
     kinds = [step.get("type").text() for step in steps]
     if kinds == ["Metaspace"]:
@@ -153,7 +160,7 @@ def _read_strip(step: Field) -> Literal["none", "one"]:
     return "one"
 
 
-def write_decoder(decoder: Decoder | None, tokens: Container[str] = ()) -> dict[str, Any]:
+def write_decoder(decoder: Decoder | None, tokens: Container[str] = ()) -> dict[str, Any] | None:
     """Return the decoder of a file whose tokens are characters.
 
     Args:
@@ -166,7 +173,11 @@ def write_decoder(decoder: Decoder | None, tokens: Container[str] = ()) -> dict[
     >>> write_decoder(None)
     {'type': 'Fuse'}
     """
+    if decoder == _JOINED:
+        return None
     space, byte_fallback, strip = decoder or Decoder()
+    if strip == "joined":
+        raise FormatError(f"decoder: tokenizer.json cannot hold {shorten(decoder)}")
     if strip == "first":
         if byte_fallback:
             raise FormatError(f"decoder: tokenizer.json cannot hold {shorten(decoder)}")

@@ -101,8 +101,7 @@ def _read_decoder(field: Field, tokens: Tokens, forms: Mapping[int, str]) -> Dec
     if tokens.in_bytes:
         if spelling := _find_byte_spelling(forms, tokens.table):
             raise field.error(spelling)
-        read_byte_level_decoder(field, decoded, forms)
-        return None
+        return read_byte_level_decoder(field, decoded, forms)
     return read_decoder(field, tokens.table, decoded)
 
 
@@ -167,7 +166,7 @@ def write_core(core: _core.Model) -> dict[str, Any]:
         core.requires_all_bytes if in_bytes else core.byte_fallback and tokens.vocab.keys() >= {*BYTE_TOKENS}
     ):
         raise FormatError("keeps_gaps: tokenizer.json cannot hold it; its readers merge across a gap")
-    if in_bytes and core.decoder is not None:
+    if in_bytes and core.decoder not in (None, Decoder(strip="joined")):
         raise FormatError("decoder: tokenizer.json cannot hold a decoder of characters for byte-level tokens")
     steps: Sequence[Step] = published_spelling(core.pre_tokenizers)
     if steps != core.pre_tokenizers and (not in_bytes or crosses_trailing_space(core.vocab.values())):
@@ -178,7 +177,7 @@ def write_core(core: _core.Model) -> dict[str, Any]:
         "pre_tokenizer": write_pre_tokenizer(steps, in_bytes),
         "decoder": (
             _write_byte_level_decoder(core, tokens)
-            if in_bytes
+            if in_bytes and core.decoder is None
             else write_decoder(core.decoder, {*tokens.vocab, *_contents(core, tokens)})
         ),
         "model": {
