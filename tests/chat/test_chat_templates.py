@@ -200,6 +200,7 @@ def test_an_empty_system_text_leaves_no_blank_line(name: str) -> None:
         "llama3": "<|start_header_id|>system<|end_header_id|>\n\n<|eot_id|>",
         "chatml": "<|im_start|>system\n<|im_end|>\n",
         "gpt-4": "<|im_start|>system<|im_sep|><|im_end|>",
+        "harmony": "<|start|>system<|message|><|end|>",
     }
     assert text.replace(turns.get(name, ""), "") == without
     assert turns.get(name, "") in text
@@ -263,7 +264,8 @@ def test_continuing_the_final_message(name: str) -> None:
     assert continued.text.endswith("Yes," if name == "gemma" else "Yes, ")
     assert continued.generated is not None
     start, end = continued.generated[-1]
-    assert (continued.text[start:].strip(), end) == ("Yes,", len(continued.text))
+    lead = "<|channel|>final<|message|>" if name == "harmony" else ""
+    assert (continued.text[start:].strip(), end) == (f"{lead}Yes,", len(continued.text))
     assert template.render(TALK[1:], continue_final_message="content").text.endswith("Really?")
     with pytest.raises(OptionError, match="continue_final_message is 'thinking'"):
         template.render(begun, continue_final_message="thinking")

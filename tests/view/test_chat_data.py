@@ -167,7 +167,8 @@ def _template(values: dict[str, Any]) -> TurnTemplate | InstructionTemplate:
     if values["kind"] == "instruction":
         return InstructionTemplate(**given)
     roles = {role: RoleMarkup(**markup) for role, markup in given["roles"].items()}
-    return TurnTemplate(**(given | {"roles": roles, "control_tokens": tuple(given["control_tokens"])}))
+    tokens = {name: tuple(given[name]) for name in ("stop_tokens", "control_tokens")}
+    return TurnTemplate(**(given | {"roles": roles} | tokens))
 
 
 @pytest.mark.parametrize("template", list(BUILT_IN))

@@ -7,7 +7,7 @@ from typing import Final
 
 from bpe_tokenizer.chat.declarative_template import InstructionTemplate, RoleMarkup, TurnTemplate
 
-__all__ = ["ALIASES", "BUILT_IN", "DEFAULT_TEMPLATE", "OPENAI_TEMPLATE"]
+__all__ = ["ALIASES", "BUILT_IN", "DEFAULT_TEMPLATE", "HARMONY_TEMPLATE", "OPENAI_TEMPLATE"]
 
 
 def _llama3(role: str) -> RoleMarkup:
@@ -20,6 +20,10 @@ def _chatml(role: str) -> RoleMarkup:
 
 def _openai(role: str) -> RoleMarkup:
     return RoleMarkup(f"<|im_start|>{role}<|im_sep|>", "<|im_end|>")
+
+
+def _harmony(role: str, channel: str = "") -> RoleMarkup:
+    return RoleMarkup(f"<|start|>{role}", "<|end|>", lead=f"{channel}<|message|>")
 
 
 def _gemma(role: str) -> RoleMarkup:
@@ -84,9 +88,21 @@ _TEMPLATES: Final = (
         control_tokens=("<|im_start|>", "<|im_sep|>", "<|im_end|>"),
         name_end="<|im_sep|>",
     ),
+    # https://developers.openai.com/cookbook/articles/openai-harmony; an answer is in the channel `final`, as
+    # in gpt-oss' own template, https://huggingface.co/openai/gpt-oss-20b/blob/main/chat_template.jinja
+    TurnTemplate(
+        "harmony",
+        {role: _harmony(role) for role in ("system", "developer", "user")}
+        | {"assistant": _harmony("assistant", "<|channel|>final")},
+        reply="<|start|>assistant",
+        control_tokens=("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>"),
+        name_start=":",
+        stop_tokens=("<|return|>", "<|call|>"),
+    ),
 )
 BUILT_IN: Final = MappingProxyType({template.name: template for template in _TEMPLATES})
 ALIASES: Final = MappingProxyType({"gpt-4o": "gpt-4"})
-# The template of a tokenizer that has none of its own, and that of OpenAI's encodings.
+# The template of a tokenizer that has none of its own, and those of OpenAI's encodings.
 DEFAULT_TEMPLATE: Final = "llama3"
 OPENAI_TEMPLATE: Final = "gpt-4"
+HARMONY_TEMPLATE: Final = "harmony"

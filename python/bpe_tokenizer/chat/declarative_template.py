@@ -21,11 +21,13 @@ class RoleMarkup(NamedTuple):
         before: The text before the content.
         end: The end marker after the content. The assistant's is the token with which the model ends a reply.
         after: The text after the end marker.
+        lead: The text between `before` and the content. The model writes the assistant's itself.
     """
 
     before: str
     end: str = ""
     after: str = ""
+    lead: str = ""
 
 
 class _DeclarativeTemplate:
@@ -93,7 +95,11 @@ class TurnTemplate(_DeclarativeTemplate):
             message can forge a turn.
         strips: Whether to strip white space around the contents of users and assistants.
         skips_empty_system: Whether to skip a system message without text.
-        name_end: The markup after a message's `name`, which then precedes the content; "" leaves names out.
+        name_start: The markup before a message's `name`, which follows `before` of its role. Names are left
+            out if this and `name_end` are "".
+        name_end: The markup after a message's `name`.
+        stop_tokens: The tokens that end a reply, where they are not the assistant's end marker. The first is
+            the end marker of the final message, unless there is a generation prompt.
 
     >>> plain = TurnTemplate("plain", {"user": RoleMarkup("Q: ", "", "\n")}, reply="A:")
     >>> plain.render([{"role": "user", "content": "Why?"}]).text
@@ -107,14 +113,17 @@ class TurnTemplate(_DeclarativeTemplate):
     end: str = ""
     strips: bool = False
     skips_empty_system: bool = False
+    name_start: str = ""
     name_end: str = ""
+    stop_tokens: tuple[str, ...] = ()
     control_tokens: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
         """All text that it may write as markup."""
         texts = [text for markup in self.roles.values() for text in markup]
-        return "\n".join([self.begin, *texts, self.reply, self.end, self.name_end])
+        parts = (self.begin, *texts, self.reply, self.end, self.name_start, self.name_end, *self.stop_tokens)
+        return "\n".join(parts)
 
     def _write(self, written: _Writer, messages: Messages, prompts: bool, continues: bool) -> None:
         written.markup(self.begin)
@@ -125,9 +134,11 @@ class TurnTemplate(_DeclarativeTemplate):
             if role == "system" and role not in self.roles:
                 system_texts.append((number, content))
             elif content or not (role == "system" and self.skips_empty_system):
-                open_ended = continues and number == len(messages) - 1
+                markup = self.roles[role]
+                if number == len(messages) - 1:
+                    markup = self._final(role, prompts, continues)
                 before = system_texts if role == "user" else []
-                self._write_turn(written, role, number, content, before, open_ended, _name(number, message))
+                self._write_turn(written, role, markup, number, content, before, _name(number, message))
                 system_texts = [] if role == "user" else system_texts
         if system_texts:
             raise OptionError(
@@ -137,31 +148,40 @@ class TurnTemplate(_DeclarativeTemplate):
         if not continues:
             written.markup(self.reply if prompts else self.end)
 
+    def _final(self, role: str, prompts: bool, continues: bool) -> RoleMarkup:
+        """Return the markup of the final message."""
+        if continues:
+            return self.roles[role]._replace(end="", after="")
+        if role == "assistant" and self.stop_tokens and not prompts:
+            return self.roles[role]._replace(end=self.stop_tokens[0])
+        return self.roles[role]
+
     def _write_turn(
         self,
         written: _Writer,
         role: str,
+        markup: RoleMarkup,
         number: int,
         content: str,
         system_texts: Sequence[tuple[int, str]],
-        open_ended: bool,
         name: str,
     ) -> None:
         """Write a message, with `system_texts` before its content."""
-        markup = self.roles[role]
         written.markup(markup.before)
-        if self.name_end and name:
+        if name and (self.name_start or self.name_end):
+            written.markup(self.name_start)
             written.content(number, name, "name")
             written.markup(self.name_end)
+        start = written.length
+        written.markup(markup.lead)
         for place, text in system_texts:
             written.content(place, text)
             written.markup("\n\n" if text else "")
-        start = written.length
         written.content(number, content.strip() if self.strips and role != "system" else content)
-        written.markup("" if open_ended else markup.end)
+        written.markup(markup.end)
         if role == "assistant":
             written.generated.append((start, written.length))
-        written.markup("" if open_ended else markup.after)
+        written.markup(markup.after)
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from typing import Any, Literal, TypeAlias
@@ -175,18 +176,19 @@ def chat_segments(
 
 
 def stop_token_ids(compiled: CompiledModel, template: ChatTemplateLike, options: ChatOptions) -> list[int]:
-    """Return the ids that end a reply: the special tokens at the end of a sample turn, and the EOS token."""
+    """Return the ids that end a reply: those that the template declares or ends a sample with, and EOS."""
     sample = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "."}]
     compiled, (conversation,) = _conversations(compiled, [sample], template, options)
-    try:
-        chat = _encode(compiled, conversation, "all", mask=True, spans=True)
-        # The model also writes the markup before the content.
-        end = max((span.end for span in chat.spans or ()), default=0)
-        learned = {
-            id_ for id_, each in zip(chat.ids[end:], (chat.assistant_mask or ())[end:], strict=True) if each
-        }
-    except TokenizerError:
-        learned = set()  # The template rejects the sample, or does not write the assistant's message.
+    declared: Sequence[str] = getattr(conversation.template, "stop_tokens", ())
+    learned = {compiled.special[text] for text in declared if text in compiled.special}
+    if not declared:
+        # The template can reject the sample, or write nothing of the assistant's message.
+        with suppress(TokenizerError):
+            chat = _encode(compiled, conversation, "all", mask=True, spans=True)
+            # The model also writes the markup before the content.
+            end = max((span.end for span in chat.spans or ()), default=0)
+            mask = (chat.assistant_mask or ())[end:]
+            learned = {id_ for id_, each in zip(chat.ids[end:], mask, strict=True) if each}
     eos = compiled.role_ids.get("eos")
     return sorted((learned & {*compiled.special.values()}) | ({eos[1]} if eos else set()))
 

@@ -87,7 +87,7 @@ class ConversationRenderer:
                 raise OptionError(
                     f"the tokenizer has no chat template, and lacks control tokens of the default {name}: "
                     f"choose one of template={', '.join(map(repr, BUILT_IN))} or pass a Jinja source. "
-                    "add_special_tokens adds control tokens; plain_markup=True accepts forged turns"
+                    "add_special_tokens adds tokens; plain_markup=True accepts forged turns"
                 )
             raise OptionError(
                 f"the vocabulary lacks control tokens of the template {name}, so a message could forge a "

@@ -96,7 +96,7 @@ class ChatTemplate:
     >>> ChatTemplate.chatml([{"role": "user", "content": "Why?"}])
     '<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n'
     >>> ChatTemplate.names()
-    ['alpaca', 'chatml', 'gemma', 'gpt-4', 'llama3', 'mistral', 'phi3']
+    ['alpaca', 'chatml', 'gemma', 'gpt-4', 'harmony', 'llama3', 'mistral', 'phi3']
     """
 
     _registered: ClassVar[dict[str, Template]] = {}

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bpe_tokenizer.chat.builtin_templates import ALIASES, BUILT_IN, DEFAULT_TEMPLATE, OPENAI_TEMPLATE
+from bpe_tokenizer.chat.builtin_templates import (
+    ALIASES,
+    BUILT_IN,
+    DEFAULT_TEMPLATE,
+    HARMONY_TEMPLATE,
+    OPENAI_TEMPLATE,
+)
 from bpe_tokenizer.chat.template import ChatTemplate, Template, is_jinja, jinja_template, template_error
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
@@ -28,10 +34,16 @@ def _openai_control_ids(compiled: CompiledModel) -> Mapping[str, int]:
     return {text: id_ for text, id_ in ids.items() if text not in compiled.added and core.token(id_) is None}
 
 
-def _is_openai(compiled: CompiledModel) -> bool:
-    """Whether the model is an encoding of OpenAI that has the control tokens of chats, or room for them."""
-    ids = _OPENAI_CONTROL_IDS.get(compiled.special.get("<|endofprompt|>", -1), {})
-    return bool(ids) and {*_openai_control_ids(compiled), *compiled.added} >= {*ids}
+def _default_template(compiled: CompiledModel) -> Template:
+    """Return the template of a model without one; OpenAI's if it has its control tokens or room for them."""
+    name, added = DEFAULT_TEMPLATE, {*compiled.added}
+    harmony: Sequence[str] = getattr(BUILT_IN[HARMONY_TEMPLATE], "control_tokens", ())
+    if ids := _OPENAI_CONTROL_IDS.get(compiled.special.get("<|endofprompt|>", -1), {}):
+        if added >= {*harmony}:
+            name = HARMONY_TEMPLATE
+        elif {*_openai_control_ids(compiled), *added} >= {*ids}:
+            name = OPENAI_TEMPLATE
+    return BUILT_IN[name]
 
 
 def with_control_tokens(compiled: CompiledModel, template: Template) -> CompiledModel:
@@ -76,7 +88,7 @@ def select_template(compiled: CompiledModel, template: str | Template | None, ha
         return template
     own = _model_templates(compiled.model.config.get("chat_template"))
     if not own:
-        return BUILT_IN[OPENAI_TEMPLATE if _is_openai(compiled) else DEFAULT_TEMPLATE]
+        return _default_template(compiled)
     for name in ("tool_use", "default") if has_tools else ("default",):
         if name in own:
             return jinja_template(own[name], "chat_template" if len(own) == 1 else name)

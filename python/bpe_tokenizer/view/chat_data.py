@@ -22,7 +22,7 @@ def chat_data() -> dict[str, Any]:
     >>> data["default"], [template["name"] for template in data["templates"]][:2]
     ('llama3', ['llama3', 'chatml'])
     >>> data["templates"][1]["roles"]["user"]
-    {'before': '<|im_start|>user\n', 'end': '<|im_end|>', 'after': '\n'}
+    {'before': '<|im_start|>user\n', 'end': '<|im_end|>', 'after': '\n', 'lead': ''}
     """
     return {
         "default": DEFAULT_TEMPLATE,

@@ -94,7 +94,7 @@ function turnHeaders(template) {
   }
   const { user } = template.roles;
   return Object.entries(template.roles)
-    .map(([role, { before }]) => ({ role, text: before === "" ? (user.end + user.after).trim() : before.trim() }))
+    .map(([role, { before, lead }]) => ({ role, text: ((before + lead) || user.end + user.after).trim() }))
     .sort((a, b) => b.text.length - a.text.length);
 }
 

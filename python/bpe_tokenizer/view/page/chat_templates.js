@@ -159,9 +159,10 @@ function writeTurns(template, written, messages, prompt, continues) {
     if (role === "system" && !Object.hasOwn(roles, role)) {
       systemTexts.push([number, content]);
     } else if (content !== "" || !(role === "system" && template.skips_empty_system)) {
-      const open = continues && number === messages.length - 1;
+      const isLast = number === messages.length - 1;
+      const markup = isLast ? finalMarkup(template, role, prompt, continues) : roles[role];
       const before = role === "user" ? systemTexts : [];
-      written.turn("message", role, number, () => writeTurn(template, written, message, number, before, open));
+      written.turn("message", role, number, () => writeTurn(template, written, message, markup, number, before));
       if (role === "user") systemTexts = [];
     }
   });
@@ -175,20 +176,30 @@ function writeTurns(template, written, messages, prompt, continues) {
   else if (!continues) written.turn("end", "", null, () => written.markup(template.end));
 }
 
-function writeTurn(template, written, { role, content }, number, systemTexts, open) {
+/** Returns the markup of the final message. */
+function finalMarkup(template, role, prompt, continues) {
   const markup = template.roles[role];
+  if (continues) return { ...markup, end: "", after: "" };
+  if (role === "assistant" && template.stop_tokens.length > 0 && !prompt) {
+    return { ...markup, end: template.stop_tokens[0] };
+  }
+  return markup;
+}
+
+function writeTurn(template, written, { role, content }, markup, number, systemTexts) {
   const body = () => {
+    written.markup(markup.lead);
+    for (const [place, text] of systemTexts) {
+      written.content(place, text);
+      written.markup(text === "" ? "" : "\n\n");
+    }
     written.content(number, template.strips && role !== "system" ? pythonStrip(content) : content);
-    written.markup(open ? "" : markup.end);
+    written.markup(markup.end);
   };
   written.markup(markup.before);
-  for (const [place, text] of systemTexts) {
-    written.content(place, text);
-    written.markup(text === "" ? "" : "\n\n");
-  }
   if (role === "assistant") written.generate(body);
   else body();
-  written.markup(open ? "" : markup.after);
+  written.markup(markup.after);
 }
 
 function writeInstruction(template, written, messages, prompt, continues) {
