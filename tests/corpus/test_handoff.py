@@ -163,9 +163,22 @@ def test_another_fraction(corpus: list[Path], tmp_path: Path, tokenizer: BPEToke
     made = tokenize_corpus(corpus, out, tokenizer, overwrite=True)
     assert {path.name for path in out.iterdir() if path.name[0] != "."} == {
         "tokens-00000.bin",
+        "train.bin",
         "manifest.json",
     }
     assert made.files == [out / "tokens-00000.bin"]
+
+
+def test_a_single_shard_has_the_name_that_nanogpt_opens(
+    corpus: list[Path], tmp_path: Path, tokenizer: BPETokenizer
+) -> None:
+    out, named = tmp_path / "out", tmp_path / "out" / "train.bin"
+    made = tokenize_corpus(corpus, out, tokenizer)
+    assert np.memmap(named, np.uint16, "r").tolist() == np.fromfile(made.files[0], np.uint16).tolist()
+    assert named.samefile(made.files[0])
+    for options in ({"shard_tokens": 50}, {"format": "llm.c"}):
+        tokenize_corpus(corpus, out, tokenizer, overwrite=True, **options)
+        assert not named.exists()
 
 
 def test_too_few_documents(tmp_path: Path, tokenizer: BPETokenizer) -> None:

@@ -17,7 +17,14 @@ from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["JOINED_FILES", "join_shards", "nanogpt_meta", "write_meta"]
+__all__ = [
+    "JOINED_FILES",
+    "join_shards",
+    "nanogpt_meta",
+    "unlink_training_name",
+    "write_meta",
+    "write_training_name",
+]
 
 _META = "meta.pkl"
 # The files that a format's training program opens, and the side of the split that each holds. llm.c reads
@@ -73,6 +80,24 @@ def join_shards(
     joined_ends = tuple(f".{side}.bin" for side in sides.values())
     others = [directory / shard for shard in shards if not shard.endswith(joined_ends)]
     return [*others, *joined]
+
+
+def write_training_name(shard: Path) -> None:
+    """Give the only shard of a run without documents for validation the name that nanoGPT opens: `train.bin`.
+
+    A file system without hard links does not get it.
+    """
+    path = shard.with_name("train.bin")
+    if not (path.exists() and path.samefile(shard)):
+        _link(shard, path)
+
+
+def unlink_training_name(shard: Path) -> None:
+    """Remove the second name of a shard, and no other `train.bin`."""
+    path = shard.with_name("train.bin")
+    with suppress(OSError):
+        if path.samefile(shard):
+            path.unlink()
 
 
 def write_meta(directory: Path, tokenizer: BPETokenizer) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from bpe_tokenizer.corpus.joining import join_shards
+from bpe_tokenizer.corpus.joining import join_shards, write_training_name
 from bpe_tokenizer.corpus.manifest import Manifest, Shard
 from bpe_tokenizer.corpus.shards import TokenType
 from bpe_tokenizer.errors import shorten
@@ -56,6 +56,8 @@ class TokenizedCorpus(NamedTuple):
         if manifest.settings.get("val_fraction") is not None:
             names = [path.name for path in files]
             files = join_shards(directory, names, manifest.settings["format"], manifest.settings["dtype"])
+        elif manifest.settings["format"] == "nanogpt" and len(files) == 1:
+            write_training_name(files[0])
         return cls(
             files,
             manifest.documents,

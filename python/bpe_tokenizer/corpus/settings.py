@@ -91,8 +91,8 @@ class CorpusSettings:
         if pack is not None:
             pack = check_pack(format, pack, limit)
         check_pack_strategy(pack_strategy)
-        eos_id = _eos_id(tokenizer, eos_token) if append_eos else None
         resolve_allowed_special(tokenizer._compiled(), (), allowed_special)
+        eos_id = _eos_id(tokenizer, eos_token) if append_eos else None
         return cls(
             ReadOptions() if read is None else read,
             format,

@@ -18,7 +18,7 @@ from bpe_tokenizer.atomic import (
 )
 from bpe_tokenizer.corpus.checksums import is_intact
 from bpe_tokenizer.corpus.input_list import input_changes
-from bpe_tokenizer.corpus.joining import JOINED_FILES
+from bpe_tokenizer.corpus.joining import JOINED_FILES, unlink_training_name
 from bpe_tokenizer.corpus.manifest import MANIFEST, SHARD_NAME, Manifest, Shard
 from bpe_tokenizer.corpus.shard_store import ShardFile
 from bpe_tokenizer.corpus.skipped_rows import SKIPPED, SkippedRows
@@ -250,6 +250,7 @@ class ShardDirectory:
                 (self.directory / name).unlink(missing_ok=True)
         for shard in earlier.shards:
             for name in shard.files:
+                unlink_training_name(self.directory / name)
                 (self.directory / name).unlink(missing_ok=True)
         for path in self.directory.glob("tokens-[0-9]*"):
             # A shard of a killed run that the manifest does not list.
