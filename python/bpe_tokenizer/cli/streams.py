@@ -9,8 +9,8 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
-from typing import IO
+from collections.abc import Callable, Iterator
+from typing import IO, Any
 
 from bpe_tokenizer.console import is_size
 from bpe_tokenizer.errors import escaped
@@ -22,28 +22,58 @@ def make_usable() -> None:
     """Give the process all standard streams, and drop sizes of the terminal that are not sizes.
 
     A closed stream (`>&-`) is None in Python, and the next file that is opened gets its number. In its place
-    comes a stream that fails to read or write, as in other programs; on standard error, one that discards.
+    comes a stream that fails to read or write and says why; on standard error, one that discards.
     """
     for variable in ("COLUMNS", "LINES"):
         if variable in os.environ and not is_size(os.environ[variable]):
             del os.environ[variable]
     if sys.stdin is None:
-        sys.stdin = io.TextIOWrapper(io.BufferedReader(_replacement(0, os.O_WRONLY, "r")))
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(_replacement(_ClosedInput, 0, os.O_WRONLY, "r")))
     if sys.stdout is None:
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_replacement(1, os.O_RDONLY, "w")), encoding="utf-8")
+        closed = _replacement(_ClosedOutput, 1, os.O_RDONLY, "w")
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(closed), encoding="utf-8")
     if sys.stderr is None:
-        sys.stderr = io.TextIOWrapper(io.BufferedWriter(_replacement(2, os.O_RDWR, "w")), encoding="utf-8")
+        discarded = _replacement(io.FileIO, 2, os.O_RDWR, "w")
+        sys.stderr = io.TextIOWrapper(io.BufferedWriter(discarded), encoding="utf-8")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Escapes characters that the terminal's encoding lacks, instead of failing.
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _replacement(number: int, flags: int, mode: str) -> io.FileIO:
+class _ClosedInput(io.FileIO):
+    """Standard input that was closed: reading it fails."""
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        with _failure_says("standard input is closed; give a file, or text through a pipe"):
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        with _failure_says("standard input is closed; give a file, or text through a pipe"):
+            return super().readall()
+
+
+class _ClosedOutput(io.FileIO):
+    """Standard output that was closed: writing to it fails, until `discard_output`."""
+
+    def write(self, data: Any, /) -> int:
+        with _failure_says("standard output is closed; send it to a file or a pipe"):
+            return super().write(data)
+
+
+@contextlib.contextmanager
+def _failure_says(message: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, message) from None
+
+
+def _replacement(kind: type[io.FileIO], number: int, flags: int, mode: str) -> io.FileIO:
     opened = os.open(os.devnull, flags)
     if opened != number:
         os.dup2(opened, number)
         os.close(opened)
-    return io.FileIO(number, mode, closefd=False)
+    return kind(number, mode, closefd=False)
 
 
 def discard_output() -> None:
