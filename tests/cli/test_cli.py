@@ -223,7 +223,10 @@ def test_no_command_shows_the_help(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nonsense"], "nonsense"),
+        (["nonsense"], "No such command 'nonsense'. The commands are train, count,"),
+        (["help", "nope"], "No such command 'nope'. The commands are train, count,"),
+        (["help", "encod"], "Did you mean 'encode'"),
+        (["help", "--nope"], "--nope"),
         (["encode", "--nonsense"], "--nonsense"),
         (["encode", "--text", "x"], "--tokenizer"),
         (["train", "--output", "x"], "--corpus"),

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from bpe_tokenizer.cli.commands import COMMANDS, FILE_COMMANDS, REPEATABLE, option_name
+from bpe_tokenizer.cli.commands import FILE_COMMANDS, REPEATABLE, option_name
 
 __all__ = ["main", "repeat_options"]
 
@@ -87,7 +87,7 @@ def _run(arguments: list[str]) -> NoReturn:
     from bpe_tokenizer.cli.app import create_app, word_to_complete
 
     if arguments[:1] == ["help"]:
-        arguments = [*(name for name in arguments[1:2] if name in COMMANDS), "--help"]
+        arguments = [*(name for name in arguments[1:2] if name != "help"), "--help", *arguments[2:]]
     app = create_app(option_name(word_to_complete() or (arguments[0] if arguments else "")))
     app(args=repeat_options(arguments), prog_name="bpe-tokenizer")
     raise SystemExit(0)

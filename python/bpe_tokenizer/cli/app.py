@@ -162,6 +162,8 @@ class _Group(_UsageErrors, typer.core.TyperGroup):
         try:
             return super().resolve_command(ctx, args)
         except _UsageError as error:
+            if error.message.startswith("No such command") and "Did you mean" not in error.message:
+                error.message += f" The commands are {', '.join(self.list_commands(ctx))}."
             raise _with_example(error, "") from None
 
 
