@@ -159,3 +159,20 @@ def test_without_any_stream_or_variable_or_directory(directory: Path, tmp_path: 
     ended, out, err = shell(f"{poor} $B encode --tokenizer {directory} --text $'l\\xf6w' --show-tokens")
     assert (ended, err) == (0, b"")
     assert out.count(b"\n") == 2
+
+
+@pytest.mark.parametrize("filters", ["", "error", "ignore"])
+def test_a_warning_is_one_line_and_no_error(directory: Path, tmp_path: Path, filters: str) -> None:
+    text = tmp_path / "a.txt"
+    text.write_text("low <|endoftext|> lower")
+    done = subprocess.run(
+        [sys.executable, "-m", "bpe_tokenizer", "report", "-t", str(directory), "--corpus", str(text)],
+        env={**os.environ, "PYTHONWARNINGS": filters},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (0, filters != "ignore"), done.stderr
+    if filters != "ignore":
+        assert done.stderr.startswith(f"warning: {text} contains '<|endoftext|>', ")
+        assert done.stderr.endswith("say --separator '<|endoftext|>'\n")

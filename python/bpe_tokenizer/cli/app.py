@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib import import_module
 from typing import Annotated, Any, ParamSpec
 
@@ -210,7 +212,7 @@ def _exit_with_code(command: Callable[_Parameters, None]) -> Callable[_Parameter
         from bpe_tokenizer.train.progress import progress_lines
 
         try:
-            with progress_lines():
+            with progress_lines(), _plain_warnings(kwargs):
                 command(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt:
@@ -241,6 +243,22 @@ def _exit_with_code(command: Callable[_Parameters, None]) -> Callable[_Parameter
             raise typer.Exit(1) from None
 
     return run
+
+
+@contextlib.contextmanager
+def _plain_warnings(parameters: Collection[str]) -> Iterator[None]:
+    """Show each warning as one line on standard error, also where Python is told to raise it."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        said = in_options(" ".join(str(message).splitlines()), parameters)
+        with contextlib.suppress(OSError):  # a warning that cannot be shown is no error
+            print(wrapped(f"warning: {said}", sys.stderr), file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        if any(option.startswith("e") for option in sys.warnoptions):  # `error`, which may be cut
+            warnings.simplefilter("default")
+        yield
 
 
 def _one_line(error: Exception) -> str:

@@ -50,7 +50,7 @@ def warn_of_separators(
                 warnings.warn(
                     f"{source.name[-100:]} contains {separator!r}, a usual separator of documents, and "
                     f"{read_as} is read as a document; to read what lies between them, say "
-                    f"separator={separator!r} (--separator)",
+                    f"separator={separator!r}",
                     UserWarning,
                     stacklevel=caller_level(),
                 )
