@@ -41,7 +41,7 @@ from pages import ROOT, blocks, run_console, run_python
         ("docs/index.md", 3, 0),
         ("docs/cookbook/counting-and-cutting.md", 12, 0),
         ("docs/cookbook/conversations.md", 12, 0),
-        ("docs/cookbook/training.md", 13, 0),
+        ("docs/cookbook/training.md", 14, 0),
         ("docs/cookbook/data-for-models.md", 11, 0),
         ("docs/cookbook/files-and-libraries.md", 10, 0),
         ("docs/cookbook/inspecting.md", 11, 0),
