@@ -137,15 +137,17 @@ def assert_same_ids(theirs: Tokenizer, ours: BPETokenizer, texts: Sequence[str])
 
 
 def random_rows(pair: Pair, count: int) -> Iterator[list[int]]:
-    """Ids in any order, and bytes of characters, whole and cut."""
+    """Ids in any order, and bytes of characters: whole, cut, and with an added token between them."""
     generator = random.Random(0)
     vocab = pair.document["model"]["vocab"]
-    known = [*vocab.values(), *(token["id"] for token in pair.document["added_tokens"])]
+    added = [token["id"] for token in pair.document["added_tokens"]]
+    known = [*vocab.values(), *added]
     for _ in range(count):
         row = generator.choices(known, k=15)
         if "<0xE9>" in vocab:
             data = generator.choice(["é日x", "🙂", "▁é", "日本"]).encode()[generator.randrange(2) :]
             row[3:3] = [vocab.get(f"<0x{byte:02X}>", known[0]) for byte in data]
+            row[4:4] = generator.choices(added, k=generator.randrange(2)) if added else []
         yield row
 
 
