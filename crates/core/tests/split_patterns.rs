@@ -268,10 +268,26 @@ proptest! {
     }
 }
 
-/// fancy-regex before 0.20.2 matched the one `b`.
+/// fancy-regex before 0.20.2, and so tiktoken, takes one `b` for two runs with something optional between them.
 #[test]
 fn two_runs_with_an_optional_character_between_them_need_two_characters() {
-    EveryEngine::new("(?:b+a?b+)").check(b"b\nbab bb");
+    for pattern in ["(?:b+a?b+)", "b+a*b+"] {
+        let pattern = SplitPattern::new(pattern).unwrap();
+        assert_eq!(split(&pattern, b"b\nbab bb"), [0..2, 2..5, 5..6, 6..8]);
+    }
+}
+
+/// Whether a pattern has two such runs. What is between them may be longer than the engine's fault allows.
+fn has_two_runs(pattern: &str) -> bool {
+    pattern.match_indices('+').any(|(end, _)| {
+        let rest = &pattern[end + 1..];
+        (0..end)
+            .filter_map(|start| pattern.get(start..=end))
+            .any(|run| {
+                rest.match_indices(run)
+                    .any(|(next, _)| rest[..next].contains(['?', '*']))
+            })
+    })
 }
 
 /// A capturing group; a plain one if its body contains a lazy quantifier. fancy-regex 0.20 finds only the
@@ -319,7 +335,8 @@ proptest! {
         pattern in pattern(),
         texts in prop::collection::vec("[abB1 \nés]{0,12}", 6),
     ) {
-        if SplitPattern::new(&pattern).is_ok() && !repeats_lazy(&pattern) {
+        let is_faulty = repeats_lazy(&pattern) || has_two_runs(&pattern);
+        if SplitPattern::new(&pattern).is_ok() && !is_faulty {
             let pattern = EveryEngine::new(&pattern);
             for text in &texts {
                 pattern.check(text.as_bytes());
