@@ -46,10 +46,14 @@ def test_a_list_of_strings_that_name_files_is_files(corpus_files: list[Path]) ->
         assert merges_of(form, 260) == expected
     with pytest.raises(CorpusFileNotFoundError, match=r"no file 'missing\.txt'"):
         trained([names[0], "missing.txt"])
-    with pytest.raises(CorpusFileNotFoundError, match=r"no file 'a\.txt'"):
-        trained(["a.txt", "b.txt"])
+    for missing in (["a.txt", "b.txt"], ["data/fr", "data/de"], ["./no", "./such"], ["*.nope"]):
+        for count in (trained, PieceCounts().add):
+            with pytest.raises(CorpusFileNotFoundError, match="no file"):
+                count(missing)
+    with pytest.raises(CorpusError, match=r"mixes texts and paths.*item 1 does not"):
+        trained([names[0], "low low"])
     # Other lists are texts.
-    for texts in (["and/or"], ["low low", names[0]], ["3.14", "low.txt"]):
+    for texts in (["low low", names[0]], ["3.14", "low.txt"], ["low", "and/or"]):
         assert merges_of(texts) == merges_of([text.encode() for text in texts])
 
 

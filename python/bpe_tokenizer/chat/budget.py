@@ -46,12 +46,14 @@ def trim_messages(
     if kept is None:
         # `drop_oldest_turns` tries the shortest messages last, so `length` is theirs.
         shortest = length
-        kept = _cut_last_text(_last_turn(checked, keep_system), fits) if truncate_last else None
+        advice = "shorten it, raise max_tokens, or cut the text of its last message with truncate_last=True"
+        if truncate_last:
+            kept = _cut_last_text(_last_turn(checked, keep_system), fits)
+            advice = "shorten it or raise max_tokens; truncate_last=True cannot make its last message fit"
         if kept is None:
             raise ContextLengthError(
-                f"the last turn alone is {shortest} ids long, with the text that the template always adds, "
-                f"and only {max_tokens} are allowed: shorten it, raise max_tokens, or cut the text of its "
-                "last message with truncate_last=True",
+                f"the last turn alone is {shortest} ids long, with the system messages and the text that the "
+                f"template always adds, and only {max_tokens} are allowed: {advice}",
                 shortest,
                 max_tokens,
             )

@@ -67,7 +67,9 @@ def require_byte_level(
         FormatError: The format cannot hold something of the model; names it.
     """
     core = model.core
-    if core.alphabet != "bytes" or core.decoder is not None:
+    if core.alphabet == "bytes" and core.decoder is not None:
+        raise FormatError(f"decoder: {name} decodes tokens to their bytes only, without spaces between them")
+    if core.alphabet != "bytes":
         raise FormatError(
             f"alphabet: {name} holds tokens of bytes; this model's are text (SentencePiece-style)"
         )

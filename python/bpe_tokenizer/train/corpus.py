@@ -295,7 +295,8 @@ def _count_items(
         if paths is None:
             paths = isinstance(item, os.PathLike | Input)
             # The first item decides: an iterable that can be read once cannot be looked at before.
-            named = not isinstance(items, Sequence) and _are_paths([item])
+            if isinstance(item, str) and not isinstance(items, Sequence):
+                named = _is_there(item) or _CORPUS_FILE.fullmatch(item) is not None
         if isinstance(item, os.PathLike | Input) != paths:
             raise CorpusError(f"item {number} of the corpus mixes texts and paths: give one kind of item")
         if isinstance(item, os.PathLike | Input) or named:
@@ -355,15 +356,25 @@ def _looks_like_path(text: str) -> bool:
     return ("/" in text or "\\" in text or suffix is not None) and not any(map(str.isspace, text))
 
 
-def _are_paths(texts: Iterable[object]) -> bool:
-    """Whether all items name files, or look like it and one of them exists or has the suffix of a corpus."""
-    certain = False
-    for text in texts:
-        is_there = isinstance(text, str) and _is_there(text)
-        if not isinstance(text, str) or not (is_there or _looks_like_path(text)):
+def _are_paths(items: Iterable[object]) -> bool:
+    """Whether all items are a `str` that names a file or looks like a path.
+
+    Raises:
+        CorpusError: An item names a file of a corpus, and a later one is text.
+    """
+    named: str | None = None
+    for number, item in enumerate(items):
+        is_there = isinstance(item, str) and _is_there(item)
+        if not isinstance(item, str) or not (is_there or _looks_like_path(item)):
+            if named is not None:
+                raise CorpusError(
+                    f"the corpus mixes texts and paths: {shorten(named, 120)} names a file, and item "
+                    f"{number} does not; give files alone, or all texts as bytes"
+                )
             return False
-        certain = certain or is_there or _CORPUS_FILE.fullmatch(text) is not None
-    return certain
+        if named is None and is_there and _CORPUS_FILE.fullmatch(item):
+            named = item
+    return True
 
 
 def _no_file(text: str) -> CorpusFileNotFoundError:
