@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def built_in_templates() -> None:
-    """Render the same conversation with the six templates that are built in."""
+    """Render the same conversation with the templates that are built in."""
     texts = {
         "llama3": ChatTemplate.llama3(TALK),
         "chatml": ChatTemplate.chatml(TALK),
@@ -50,6 +50,8 @@ def built_in_templates() -> None:
         "mistral": ChatTemplate.mistral(TALK),
         "gemma": ChatTemplate.gemma(TALK),
         "phi3": ChatTemplate.phi3(TALK),
+        "gpt-4": ChatTemplate.get_template("gpt-4")(TALK),
+        "harmony": ChatTemplate.get_template("harmony")(TALK),
     }
     assert sorted(texts) == ChatTemplate.names()
     tokenizer = library_tokenizer()
@@ -92,6 +94,16 @@ def own_templates() -> None:
     assert library_tokenizer().apply_chat_template(TALK, "dialogue", tokenize=False) == rendered.well_formed()
     show("A template as a table", rendered.text)
     ChatTemplate.unregister("dialogue")
+    named = TurnTemplate(
+        "named",
+        roles={"user": RoleMarkup("[user", "]", lead=" "), "assistant": RoleMarkup("[bot", "]", lead=" ")},
+        reply="[bot",
+        name_start=" (",
+        name_end=")",
+        stop_tokens=("!]",),
+    )
+    question = {"role": "user", "name": "Ann", "content": "Why?"}
+    assert named.render([question]).text == "[user (Ann) Why?][bot"
     task = InstructionTemplate("task", instruction="Task: ", response="Result: ", separator="\n")
     assert "Result: " in task.source
     show("A template of one instruction", task.render(TALK).text)

@@ -113,10 +113,10 @@ class TurnTemplate(_DeclarativeTemplate):
     end: str = ""
     strips: bool = False
     skips_empty_system: bool = False
+    control_tokens: tuple[str, ...] = ()
     name_start: str = ""
     name_end: str = ""
     stop_tokens: tuple[str, ...] = ()
-    control_tokens: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
