@@ -333,6 +333,7 @@ def test_the_commands_take_the_limits(corpus: Path, tmp_path: Path) -> None:
         300,
         "--output",
         directory,
+        "--overwrite",
     )
     assert "Dropped rare pieces" in done.stderr
     assert "later ones may differ" in done.stderr
