@@ -338,7 +338,7 @@ def test_the_calls_of_002(seeds: Path) -> None:
         for statement in ast.parse(block).body:
             source = ast.unparse(statement)
             with contextlib.ExitStack() as stack:
-                if ".chat(" in source:  # There is no such model.
+                if ".chat(" in source:  # The model file of the document does not exist here.
                     stack.enter_context(pytest.raises(ModelFileNotFoundError, match=r"model\.gguf"))
                 elif "'pt'" in source:
                     source = source.replace("'pt'", "'np'")  # Torch is not installed for the tests.

@@ -159,7 +159,7 @@ def test_the_functions_on_words(tmp_path: Path) -> None:
         assert text == "<|begin_of_text|>low lower\N{REPLACEMENT CHARACTER}"
         with pytest.raises(TokenizerError, match="id -1 is not in the vocabulary of 261 tokens"):
             words.decode([-1], id_to_token, char_to_byte, set())
-    with pytest.raises(TokenizerError, match="id 0: '▁' is no characters of bytes"):
+    with pytest.raises(TokenizerError, match="id 0: '▁' has characters that stand for no byte"):
         words.decode([0], ["▁"], char_to_byte, set())
     with pytest.raises(ValueError, match="vocab_size=256 must be greater than 256"):
         words.train_bpe(["low"], 256)

@@ -102,7 +102,7 @@ _TEMPLATES: Final = (
 )
 BUILT_IN: Final = MappingProxyType({template.name: template for template in _TEMPLATES})
 ALIASES: Final = MappingProxyType({"gpt-4o": "gpt-4"})
-# The template of a tokenizer that has none of its own, and those of OpenAI's encodings.
+# The template of a tokenizer without one, and the templates of OpenAI's encodings.
 DEFAULT_TEMPLATE: Final = "llama3"
 OPENAI_TEMPLATE: Final = "gpt-4"
 HARMONY_TEMPLATE: Final = "harmony"

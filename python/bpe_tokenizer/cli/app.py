@@ -251,7 +251,7 @@ def _plain_warnings(parameters: Collection[str]) -> Iterator[None]:
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         said = in_options(" ".join(str(message).splitlines()), parameters)
-        with contextlib.suppress(OSError):  # a warning that cannot be shown is no error
+        with contextlib.suppress(OSError):  # standard error may be closed
             print(wrapped(f"warning: {said}", sys.stderr), file=sys.stderr)
 
     with warnings.catch_warnings():

@@ -293,7 +293,7 @@ def check_unused(files: Iterable[Path]) -> None:
     """Check that no file of a saved tokenizer would be replaced, for a command without `--overwrite`.
 
     Args:
-        files: The files that a command writes; or a directory, which stands for the tokenizer's files in it.
+        files: The files that a command writes. Of a directory, the files of a tokenizer in it are checked.
 
     Raises:
         OptionError: One exists.

@@ -25,7 +25,7 @@ class Ahead(Generic[_Item]):
     """The items of a generator that a thread runs.
 
     At most `limit` bytes of items wait for the consumer, or one item. An exception of the generator arrives
-    after the items before it. If no thread comes to life, the consumer runs the generator.
+    after the items before it. If no thread starts, the consumer runs the generator.
 
     Args:
         items: The generator. It is closed in the thread that runs it.

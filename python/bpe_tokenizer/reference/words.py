@@ -206,7 +206,7 @@ def decode(
         elif char_to_byte.keys() >= set(token):
             data += bytes(map(char_to_byte.__getitem__, token))
         else:
-            raise TokenizerError(f"id {token_id}: {token!r} is no characters of bytes: is it special?")
+            raise TokenizerError(f"id {token_id}: {token!r} has characters that stand for no byte")
     return text + data.decode("utf-8", "replace")
 
 

@@ -30,7 +30,7 @@ class CoreTokenizer:
     Args:
         model: The model.
         post_processor: The steps of the post-processor of the tokenizer of `tokenizers`.
-        demoted: The ids of tokens that are no longer special, but left out where special tokens are.
+        demoted: The ids of tokens that are no longer special, and that decoding still skips as such.
     """
 
     def __init__(

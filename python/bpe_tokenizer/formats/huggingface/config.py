@@ -73,7 +73,7 @@ class Config:
             of names and templates that tokenizer_config.json would hold.
         decoder: The tokens of `added_tokens_decoder`, if the core could read them; the fields then lack them.
         data: The bytes of tokenizer_config.json, if `decoder` has a value.
-        added_tokens: added_tokens.json, which counts if there is no `added_tokens_decoder`.
+        added_tokens: added_tokens.json. It is read only without `added_tokens_decoder`.
     """
 
     fields: Field
