@@ -31,24 +31,25 @@ def trim_messages(
     """Return the messages without the oldest turns, so that they encode to at most `max_tokens` ids.
 
     Raises:
-        ContextLengthError: The last turn alone is longer, and its last text is not to be cut or is not what
-            is too long. The error has both lengths.
+        ContextLengthError: The last turn alone is longer, and `truncate_last` is False or does not
+            suffice. The error has both lengths.
     """
     length = 0
+    tried: Messages = ()
 
     def fits(some: Messages) -> bool:
-        nonlocal length
+        nonlocal length, tried
+        tried = some
         length = len(encode_messages(compiled, some, template, options, allowed_special).ids)
         return length <= max_tokens
 
-    checked = checked_messages(messages)
-    kept = drop_oldest_turns(checked, fits, keep_system)
+    kept = drop_oldest_turns(checked_messages(messages), fits, keep_system)
     if kept is None:
-        # `drop_oldest_turns` tries the shortest messages last, so `length` is theirs.
+        # `drop_oldest_turns` tries the shortest messages last, so `length` and `tried` are theirs.
         shortest = length
         advice = "shorten it, raise max_tokens, or cut the text of its last message with truncate_last=True"
         if truncate_last:
-            kept = _cut_last_text(_last_turn(checked, keep_system), fits)
+            kept = _cut_last_text(tried, fits)
             advice = "shorten it or raise max_tokens; truncate_last=True cannot make its last message fit"
         if kept is None:
             raise ContextLengthError(
@@ -78,13 +79,7 @@ def _split_turns(messages: Messages) -> tuple[list[Message], list[list[Message]]
     return head, turns
 
 
-def _last_turn(messages: Messages, keep_system: bool) -> list[Message]:
-    """Return the messages that `drop_oldest_turns` tries last."""
-    head, turns = _split_turns(messages)
-    return [*(head if keep_system or len(turns) < 2 else []), *chain.from_iterable(turns[-1:])]
-
-
-def _cut_last_text(messages: list[Message], fits: Callable[[Messages], bool]) -> list[Message] | None:
+def _cut_last_text(messages: Messages, fits: Callable[[Messages], bool]) -> list[Message] | None:
     """Keep as many characters of the last message's text as fit; None if not one does.
 
     >>> def fits(talk):

@@ -36,9 +36,10 @@ def _openai_control_ids(compiled: CompiledModel) -> Mapping[str, int]:
 
 def _default_template(compiled: CompiledModel) -> Template:
     """Return the template of a model without one; OpenAI's if it has its control tokens or room for them."""
-    name, added = DEFAULT_TEMPLATE, {*compiled.added}
-    harmony: Sequence[str] = getattr(BUILT_IN[HARMONY_TEMPLATE], "control_tokens", ())
+    name = DEFAULT_TEMPLATE
     if ids := _OPENAI_CONTROL_IDS.get(compiled.special.get("<|endofprompt|>", -1), {}):
+        added = {*compiled.added}
+        harmony: Sequence[str] = getattr(BUILT_IN[HARMONY_TEMPLATE], "control_tokens", ())
         if added >= {*harmony}:
             name = HARMONY_TEMPLATE
         elif {*_openai_control_ids(compiled), *added} >= {*ids}:
