@@ -157,7 +157,7 @@ def _added_entries(
             AddedToken(
                 content,
                 document.get(content).id(),
-                special=content in special | first,
+                special=content in special or content in first,
                 normalized=content not in first,
             ),
         )
