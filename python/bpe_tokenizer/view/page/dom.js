@@ -20,6 +20,22 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 /**
+ * Makes `wanted` the children of an element. What stays in its place keeps its layout, focus and animations, so a small
+ * change of a long list costs little; `replaceChildren` lays out every child again.
+ * @param {Element} parent
+ * @param {Element[]} wanted
+ */
+export function setChildren(parent, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+  let at = parent.firstElementChild;
+  for (const child of wanted) {
+    if (child === at) at = at.nextElementSibling;
+    else parent.insertBefore(child, at);
+  }
+}
+
+/**
  * Makes a checkbox that looks like a switch, with its label.
  * @param {string} label
  * @param {boolean} isOn

@@ -1,6 +1,6 @@
 // The table of pairs with their counts, in the order in which the trainer prefers them.
 
-import { countNoun, formatNumber, make } from "./dom.js";
+import { countNoun, formatNumber, make, setChildren } from "./dom.js";
 import { prepareMoves, recordPlaces } from "./join_motion.js";
 
 const [FIRST_ROWS, MORE_ROWS] = [50, 200];
@@ -55,7 +55,7 @@ export function createPairTable(tokenChip) {
       kept.set(key, row);
     }
     made = kept;
-    rows.replaceChildren(...[...kept.values()].map(({ element: row }) => row));
+    setChildren(rows, [...kept.values()].map(({ element: row }) => row));
     note.textContent = noteOf(replay, pairs);
     const hidden = replay.pairs - pairs.length;
     more.hidden = hidden <= 0;

@@ -1,6 +1,6 @@
 // The distinct pieces of the text with their counts, as the symbols that the merges have made so far.
 
-import { countNoun, formatNumber, make } from "./dom.js";
+import { countNoun, formatNumber, make, setChildren } from "./dom.js";
 import { prepareMoves, recordPlaces } from "./join_motion.js";
 import { runsRightToLeft } from "./text_direction.js";
 
@@ -53,7 +53,7 @@ export function createTrainingPieces(tokenChip) {
       return row.element;
     });
     rows = kept;
-    list.replaceChildren(...made);
+    setChildren(list, made);
     joins = joinsOf(replay, changes);
     const hidden = shown.length - made.length;
     more.hidden = hidden === 0 && made.length > 0;

@@ -1,6 +1,6 @@
 // The learned tokens, the newest first. Each leads to the merge that made it.
 
-import { countNoun, formatNumber, make, roveFocus } from "./dom.js";
+import { countNoun, formatNumber, make, roveFocus, setChildren } from "./dom.js";
 import { prepareMoves, recordPlaces } from "./join_motion.js";
 import { spokenToken } from "./printable.js";
 
@@ -30,7 +30,6 @@ export function createTrainingVocabulary(tokenChip, onStep, actions) {
 
   function draw(replay) {
     const from = Math.max(replay.step - MAX_TOKENS, 0);
-    const focused = list.contains(document.activeElement) ? document.activeElement.dataset.place : null;
     const kept = new Map();
     for (let index = replay.step - 1; index >= from; index -= 1) {
       const button = made.get(index) ?? tokenButton(replay, index);
@@ -40,8 +39,7 @@ export function createTrainingVocabulary(tokenChip, onStep, actions) {
       kept.set(index, button);
     }
     made = kept;
-    list.replaceChildren(...kept.values());
-    if (focused !== null) list.querySelector(`[data-place="${focused}"]`)?.focus();
+    setChildren(list, [...kept.values()]);
     note.textContent = `${formatNumber(256 + replay.step)} ids, ${formatNumber(replay.step)} learned`;
     more.hidden = replay.step > 0 && from === 0;
     more.textContent = replay.step === 0 ? "Each merge adds a token." : `${countNoun(from, "older token")}.`;
