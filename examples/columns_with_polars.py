@@ -1,4 +1,4 @@
-"""Encode and decode a column of Polars: `pip install polars`."""
+"""Encode and decode a column of Polars: `pip install polars pyarrow`."""
 
 from __future__ import annotations
 

@@ -11,10 +11,6 @@ from bpe_tokenizer.model import AddedToken, Decoder, Normalizer, PreTokenizer
 
 __all__ = [
     "AddedTokensDecoder",
-    "ArrowArray",
-    "ArrowChunkedArray",
-    "ArrowPart",
-    "ArrowReader",
     "BufferPool",
     "DecodeStream",
     "EncodeStream",
@@ -320,65 +316,6 @@ class MergeTrace:
     @property
     def is_whole(self) -> bool: ...
 
-@final
-class ArrowReader:
-    """The arrays of a column of Arrow. An iterator."""
-
-    # From the capsules that `__arrow_c_array__` and `__arrow_c_stream__` return. A struct with one field is
-    # that field; ArgumentTypeError for one with several. CorpusError if the structures break Arrow's rules.
-    @staticmethod
-    def from_array(schema: object, array: object) -> ArrowReader: ...
-    @staticmethod
-    def from_stream(stream: object) -> ArrowReader: ...
-    # Whether it reads a stream.
-    @property
-    def is_chunked(self) -> bool: ...
-    # For messages.
-    @property
-    def type_name(self) -> str: ...
-    @property
-    def holds_texts(self) -> bool: ...
-    @property
-    def holds_ids(self) -> bool: ...
-    def __iter__(self) -> ArrowReader: ...
-    def __next__(self) -> ArrowPart: ...
-
-@final
-class ArrowPart:
-    """An array of a column."""
-
-    def __len__(self) -> int: ...
-    # The rows from `start` on that fit into `max_bytes`, at least one: their bytes, and the offsets of the
-    # rows and of the end. The bytes are not checked. CorpusError names a row that is null.
-    def text_block(
-        self, start: int, max_bytes: int
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]: ...
-
-@final
-class ArrowArray:
-    """An array that other libraries take."""
-
-    def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
-    def __len__(self) -> int: ...
-    @property
-    def null_count(self) -> int: ...
-
-@final
-class ArrowChunkedArray:
-    """Arrays of one type in sequence, which other libraries take."""
-
-    def __new__(
-        cls, type_name: Literal["list", "string"], arrays: Sequence[ArrowArray]
-    ) -> ArrowChunkedArray: ...
-    def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-    def __len__(self) -> int: ...
-    @property
-    def num_chunks(self) -> int: ...
-    @property
-    def null_count(self) -> int: ...
-
 @disjoint_base
 class TokenizerBase:
     """The base class of `BPETokenizer`, which holds its state. The direct methods find the encoder in it."""
@@ -446,26 +383,6 @@ class Encoder:
         prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ...,
         pool: BufferPool | None = ...,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
-    # The lists of ids of a part of a column: arrays of at most `max_ids` ids each, or of 2**31 - 1.
-    def encode_column(
-        self,
-        part: ArrowPart,
-        special: _Special = ...,
-        threads: int = 0,
-        prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ...,
-        max_ids: int = ...,
-    ) -> list[ArrowArray]: ...
-    # The texts of a part of a column. More than `max_bytes` become an array of `large_string`, or with
-    # `splits` several of `string`. UnicodeDecodeError, for errors="strict", names the row.
-    def decode_column(
-        self,
-        part: ArrowPart,
-        skip_special_tokens: bool = False,
-        errors: Literal["replace", "strict", "ignore"] = "replace",
-        threads: int = 0,
-        splits: bool = False,
-        max_bytes: int = ...,
-    ) -> list[ArrowArray]: ...
     # As `encode_ragged`, for the documents in files. CorpusError names the file and the byte that is not
     # UTF-8; SpecialTokenError names the disallowed special token.
     def encode_files(
@@ -521,6 +438,18 @@ class Encoder:
         threads: int = 0,
         skip_id: int | None = None,
     ) -> list[str]: ...
+    # The bytes of the rows `ids[offsets[i]:offsets[i + 1]]`, concatenated, and the offsets of the rows and of
+    # the end. `invalid` says what happens to bytes that are not UTF-8. UnknownIdError names the row, counted
+    # from `first_row`.
+    def decode_rows(
+        self,
+        ids: npt.NDArray[np.uint32],
+        offsets: npt.NDArray[np.int64],
+        skip_special_tokens: bool = False,
+        invalid: Literal["replace", "ignore", "keep"] = "replace",
+        threads: int = 0,
+        first_row: int = 0,
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]: ...
     def cache_statistics(self) -> CacheStatistics: ...
     def clear_cache(self) -> None: ...
     @property

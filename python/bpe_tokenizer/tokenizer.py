@@ -1999,19 +1999,19 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         Args:
             array: A column of strings, or of binary values in UTF-8, of any library with Arrow's capsules: an
                 `Array` or `ChunkedArray` of pyarrow, a `Series` of Polars or pandas, a relation of DuckDB or
-                a table with one column. Dictionaries and views are read as they are.
+                a table with one column. Each text of a dictionary that occurs is encoded once.
             add_special_tokens: Add the model's special tokens to each row.
             allowed_special: As in `encode`.
             threads: Number of threads.
 
         Returns:
             `list<uint32>`, with nulls where the column has them: a `pyarrow.Array`, or a `ChunkedArray` if
-            the column is a stream of chunks. Where pyarrow is not installed, an object with
-            `__arrow_c_array__`, or `__arrow_c_stream__`, which other libraries take.
+            the column is a stream of chunks.
 
         Raises:
             ArgumentTypeError: It is not a column of texts, or a table with several columns.
             CorpusError: A row is not UTF-8; or an array has more than 2,147,483,647 ids, which chunks avoid.
+            MissingDependencyError: `pyarrow` is not installed.
             SpecialTokenError: A set names an unknown token.
 
         >>> import pyarrow
@@ -2453,13 +2453,15 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
             threads: Number of threads.
 
         Returns:
-            `string`, with nulls where the column has them, as the objects of `encode_arrow`. An array of more
-            than 2,147,483,647 bytes is `large_string`; a chunk becomes several.
+            `string`, with nulls where the column has them: an array, or a chunked array, as in
+            `encode_arrow`. An array of more than 2,147,483,647 bytes is `large_string`; a chunk becomes
+            several.
 
         Raises:
             ArgumentTypeError: It is not a column of lists of integers, or a table with several columns.
             CorpusError: An id is null.
             DecodingError: A row is not UTF-8, and `errors` is `"strict"`.
+            MissingDependencyError: `pyarrow` is not installed.
             OptionError: `errors` is none of these.
             UnknownIdError: An id is not in the vocabulary.
 

@@ -41,13 +41,13 @@ pub enum Error {
         /// Its index among the ids to decode.
         position: usize,
     },
-    /// An id outside the vocabulary, in a column of rows.
+    /// An id outside the vocabulary, in one of several rows.
     #[error("row {row}: id {id} at position {position} is not in the vocabulary")]
     UnknownRowId {
         /// The row.
         row: usize,
-        /// The id in decimal: a column may have ids of 64 bits, and a larger error makes every `Result` slower.
-        id: String,
+        /// The id.
+        id: u32,
         /// Its index among the ids of the row.
         position: usize,
     },
@@ -67,9 +67,6 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// A column of texts or ids breaks the rules of its format.
-    #[error("{0}")]
-    Column(String),
     /// A text contains a disallowed special token.
     #[error("{} holds the disallowed special token '{1}' at byte {byte}. Pass allowed_special={{'{1}'}} to encode it as that token, or disallowed_special=() to encode it as text", shorten(.source_name, MAX_NAME), shorten(.token, MAX_TOKEN))]
     Disallowed {

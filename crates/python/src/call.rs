@@ -145,9 +145,7 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             "CorpusFileNotFoundError"
         }
-        Error::NotUtf8 { .. } | Error::Read { .. } | Error::Column(_) | Error::CountOverflow => {
-            "CorpusError"
-        }
+        Error::NotUtf8 { .. } | Error::Read { .. } | Error::CountOverflow => "CorpusError",
         Error::Saved { .. } => "FormatError",
         Error::Spill { .. } => "WriteError",
         Error::Disallowed { .. } => "SpecialTokenError",

@@ -1,16 +1,14 @@
 //! `Encoder`.
 
-use crate::arrow::decode::{decode, BadRow, ColumnOptions, Handler};
-use crate::arrow::encode::encode;
-use crate::arrow::{ArrowArray, ArrowPart};
 use crate::buffer_pool::BufferPool;
 use crate::call::{self, to_python};
+use crate::decoded_rows::{decode_rows, Invalid, RowOptions};
 use crate::ids::{rows, PyIds};
 use crate::integers::Integers;
 use crate::items::{list_of, list_of_all, list_of_pairs};
 use crate::model::Model;
 use crate::objects;
-use crate::rows::{in_row, CheckedTexts, OffsetRows};
+use crate::rows::{in_row, CheckedRows};
 use crate::sequence::{self, items};
 use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText, PyTextSource};
@@ -26,7 +24,7 @@ use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::threads::ordered;
 use bpe_tokenizer_core::{Interrupt, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use rustc_hash::FxHashSet;
@@ -49,6 +47,8 @@ pub struct Encoder {
 type WithOffsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
 /// The concatenated ids of all texts, and the offsets of all texts and of the end.
 type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
+/// The concatenated bytes of all texts, and the offsets of all texts and of the end.
+type TextArrays<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
 /// The ids before and after each document.
 pub type PrefixSuffix = (Vec<u32>, Vec<u32>);
 
@@ -59,14 +59,11 @@ const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
 const MIN_POOLED_BYTES: usize = 1 << 20;
 const MAX_POOLED_BYTES: usize = 80 << 20;
 
-/// The most items of an array whose offsets have 32 bits.
-const MAX_INT32: usize = i32::MAX as usize;
-
-/// The error handlers of columns.
-const HANDLERS: [(&str, Handler); 3] = [
-    ("replace", Handler::Replace),
-    ("strict", Handler::Strict),
-    ("ignore", Handler::Ignore),
+/// What `decode_rows` does with bytes that are not UTF-8.
+const INVALID: [(&str, Invalid); 3] = [
+    ("replace", Invalid::Replace),
+    ("ignore", Invalid::Ignore),
+    ("keep", Invalid::Keep),
 ];
 
 thread_local! {
@@ -90,22 +87,6 @@ fn options(special: Special, threads: usize, prefix_suffix_ids: PrefixSuffix) ->
         suffix_ids,
         ..BatchOptions::default()
     }
-}
-
-/// The `UnicodeDecodeError` for a row, whose reason names it.
-fn not_utf8(py: Python<'_>, row: usize, bytes: &[u8]) -> PyErr {
-    let named = || -> PyResult<PyErr> {
-        let decoded = objects::bytes(py, bytes)?.call_method1("decode", ("utf-8", "strict"));
-        let error = match decoded {
-            Err(error) => error,
-            Ok(_) => return Ok(PyValueError::new_err("bytes are UTF-8 after all")),
-        };
-        let value = error.value(py);
-        let reason: String = value.getattr("reason")?.extract()?;
-        value.setattr("reason", format!("{reason}, in row {row}"))?;
-        Ok(error)
-    };
-    named().unwrap_or_else(|error| error)
 }
 
 /// What a large result is written to.
@@ -516,67 +497,13 @@ impl Encoder {
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
         let Ragged { ids, offsets } =
             self.run(py, data.len() + size_of_val(offsets), |interrupt| {
-                let rows = OffsetRows::new(data, offsets)?;
-                let texts = CheckedTexts::check(&rows, 0, threads, interrupt)?;
+                let texts = CheckedRows::check(data, offsets, threads, interrupt)?;
                 let pool = pool.map_or(&fresh, |pool| pool);
                 self.core
                     .encode_pooled(texts.texts(), pool, &options, interrupt)
             })?;
         let ids = objects::pooled_array(py, ids, pool)?;
         Ok((ids, objects::array(py, offsets)?))
-    }
-
-    #[pyo3(signature = (part, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default(),
-                        max_ids=MAX_INT32))]
-    fn encode_column(
-        &self,
-        py: Python<'_>,
-        part: &ArrowPart,
-        special: PySpecial,
-        threads: usize,
-        prefix_suffix_ids: PrefixSuffix,
-        max_ids: usize,
-    ) -> PyResult<Vec<ArrowArray>> {
-        let options = options(special.0, threads, prefix_suffix_ids);
-        let arrays = self.run(py, usize::MAX, |interrupt| {
-            encode(
-                &self.core,
-                &part.part(),
-                &options,
-                max_ids.min(MAX_INT32),
-                interrupt,
-            )
-        })?;
-        Ok(arrays.into_iter().map(ArrowArray::from).collect())
-    }
-
-    #[pyo3(signature = (part, skip_special_tokens=false, errors="replace", threads=0, splits=false,
-                        max_bytes=MAX_INT32))]
-    #[allow(clippy::too_many_arguments)]
-    fn decode_column(
-        &self,
-        py: Python<'_>,
-        part: &ArrowPart,
-        #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
-        errors: &str,
-        threads: usize,
-        splits: bool,
-        max_bytes: usize,
-    ) -> PyResult<Vec<ArrowArray>> {
-        let options = ColumnOptions {
-            skip_special_tokens,
-            handler: value_of(py, "errors", errors, &HANDLERS)?,
-            threads,
-            max_bytes: max_bytes.min(MAX_INT32),
-            splits,
-        };
-        let decoded = self.run(py, usize::MAX, |interrupt| {
-            decode(&self.decoder, &part.part(), &options, interrupt)
-        })?;
-        match decoded {
-            Ok(arrays) => Ok(arrays.into_iter().map(ArrowArray::from).collect()),
-            Err(BadRow { row, bytes }) => Err(not_utf8(py, row, &bytes)),
-        }
     }
 
     #[pyo3(signature = (paths, separator=None, special=PySpecial::none(), disallowed=PySpecial::none(), threads=0,
@@ -742,6 +669,32 @@ impl Encoder {
         let options = decode_options(skip_special_tokens, errors == "replace");
         let texts = self.bytes_of_batch(py, &batch, options, threads, skip_id)?;
         objects::list(py, texts.iter().map(|bytes| to_text(py, bytes, errors)))
+    }
+
+    #[pyo3(signature = (ids, offsets, skip_special_tokens=false, invalid="replace", threads=0, first_row=0))]
+    #[allow(clippy::too_many_arguments)]
+    fn decode_rows<'py>(
+        &self,
+        py: Python<'py>,
+        ids: PyReadonlyArray1<'py, u32>,
+        offsets: PyReadonlyArray1<'py, i64>,
+        #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
+        invalid: &str,
+        threads: usize,
+        first_row: usize,
+    ) -> PyResult<TextArrays<'py>> {
+        let options = RowOptions {
+            skip_special_tokens,
+            invalid: value_of(py, "invalid", invalid, &INVALID)?,
+            threads,
+            first_row,
+        };
+        let (ids, offsets) = (ids.as_slice()?, offsets.as_slice()?);
+        let size = 4 * ids.len() + size_of_val(offsets);
+        let (text, ends) = self.run(py, size, |interrupt| {
+            decode_rows(&self.decoder, ids, offsets, &options, interrupt)
+        })?;
+        Ok((objects::array(py, text)?, objects::array(py, ends)?))
     }
 
     fn cache_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

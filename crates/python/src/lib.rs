@@ -2,11 +2,11 @@
 
 #![allow(missing_docs)] // what Python sees is documented in `_core.pyi`
 
-mod arrow;
 mod buffer_pool;
 mod call;
 mod counter;
 mod decimal;
+mod decoded_rows;
 mod direct_calls;
 mod encoder;
 mod gguf;
@@ -45,8 +45,6 @@ mod _core {
         crate::objects::array::<u32>(module.py(), Vec::new()).map(|_| ())
     }
 
-    #[pymodule_export]
-    use super::arrow::{ArrowArray, ArrowChunkedArray, ArrowPart, ArrowReader};
     #[pymodule_export]
     use super::buffer_pool::BufferPool;
     #[pymodule_export]

@@ -1,13 +1,8 @@
-//! Rows of texts in the memory of other libraries: checked once, then encoded without a Python string a row.
-//!
-//! `unsafe`: texts are read as `str` without another check. [`CheckedTexts`] is only made by a check of all rows, and
-//! borrows them, so they stay as they are: every reader of such memory relies on that.
-
-#![allow(unsafe_code)]
+//! Rows of texts in one buffer: checked once, in parallel, then encoded without a Python string a row.
 
 use bpe_tokenizer_core::error::utf8;
-use bpe_tokenizer_core::interrupt::Poller;
-use bpe_tokenizer_core::text::Text;
+use bpe_tokenizer_core::reserve::push;
+use bpe_tokenizer_core::text::{from_utf8, Text};
 use bpe_tokenizer_core::threads::ordered::in_order;
 use bpe_tokenizer_core::threads::thread_count;
 use bpe_tokenizer_core::{Error, Interrupt, Result};
@@ -18,103 +13,97 @@ const PARTS_PER_THREAD: usize = 16;
 /// The bytes of a part, on average, if there are many.
 const PART_BYTES: usize = 64 << 10;
 
-/// Rows of bytes.
-pub trait Rows: Sync {
-    /// The number of rows.
-    fn len(&self) -> usize;
-
-    /// About how many bytes the rows have. Decides only how many threads check them.
-    fn estimated_bytes(&self) -> usize;
-
-    /// The bytes of a row; None for a null. Fails if the memory breaks the rules of its format.
-    fn row(&self, row: usize) -> Result<Option<&[u8]>>;
-
-    /// The number of a row in messages.
-    fn number(&self, row: usize) -> usize {
-        row
-    }
+/// The rows `data[offsets[i]..offsets[i + 1]]`, each of which is UTF-8.
+pub struct CheckedRows<'a> {
+    offsets: &'a [i64],
+    /// Rows in sequence, with their text.
+    parts: Vec<(Range<usize>, &'a str)>,
 }
 
-/// Rows that were checked: each is null or UTF-8.
-pub struct CheckedTexts<'a, R> {
-    rows: &'a R,
-    /// The bytes of all rows.
-    pub bytes: usize,
-    /// The number of nulls.
-    pub nulls: usize,
-}
-
-/// What a check of some rows found.
-#[derive(Default)]
-struct Found {
-    bytes: usize,
-    nulls: usize,
-}
-
-impl<'a, R: Rows> CheckedTexts<'a, R> {
-    /// Checks all rows, in parallel. The error names the row, counted from `first`, and the byte.
+impl<'a> CheckedRows<'a> {
+    /// Checks all rows, in parallel. `offsets` has the start of each row, and the end of the last. An error names the row and
+    /// the byte.
     pub fn check(
-        rows: &'a R,
-        first: usize,
+        data: &'a [u8],
+        offsets: &'a [i64],
         threads: usize,
         interrupt: &Interrupt<'_>,
     ) -> Result<Self> {
-        let threads = thread_count(threads, rows.estimated_bytes());
-        let mut checked = Self {
-            rows,
-            bytes: 0,
-            nulls: 0,
+        let rows = row_count(offsets)?;
+        let bytes = offsets[rows].saturating_sub(offsets[0]);
+        let bytes = usize::try_from(bytes).unwrap_or(0).min(data.len());
+        let threads = thread_count(threads, bytes);
+        let mut checked = Vec::new();
+        let work = |_, rows: Range<usize>, found: &mut Vec<(Range<usize>, &'a str)>| {
+            let text = checked_text(data, offsets, rows.clone())?;
+            push(found, (rows, text))
         };
-        let work = |_, part: Range<usize>, found: &mut Found| {
-            let mut poller = Poller::new(interrupt);
-            for row in part {
-                let number = || first + rows.number(row);
-                match rows.row(row).map_err(|error| in_row(number(), error))? {
-                    None => found.nulls += 1,
-                    Some(bytes) => {
-                        utf8(bytes, 0, || format!("row {}", number()))?;
-                        found.bytes += bytes.len();
-                        poller.advance(bytes.len())?;
-                    }
-                }
-                poller.advance(1)?;
-            }
-            Ok(())
+        let take = |found: &mut Vec<_>| {
+            found
+                .drain(..)
+                .try_for_each(|part| push(&mut checked, part))
         };
-        let take = |found: &mut Found| {
-            checked.bytes += found.bytes;
-            checked.nulls += found.nulls;
-            *found = Found::default();
-            Ok(())
-        };
-        let parts = parts(rows.len(), rows.estimated_bytes(), threads);
-        in_order(parts, threads, interrupt, work, take)?;
-        Ok(checked)
+        in_order(parts(rows, bytes, threads), threads, interrupt, work, take)?;
+        let parts = checked;
+        Ok(Self { offsets, parts })
     }
 
-    /// The text of a row; None for a null.
-    pub fn text(&self, row: usize) -> Option<&'a str> {
-        let bytes = self.rows.row(row).ok().flatten()?;
-        // SAFETY: as the module's comment says.
-        Some(unsafe { std::str::from_utf8_unchecked(bytes) })
+    pub fn texts(&self) -> impl Iterator<Item = Text<'a>> + Clone + Send + use<'_, 'a> {
+        let offsets = self.offsets;
+        self.parts.iter().flat_map(move |(rows, text)| {
+            let start = offsets[rows.start];
+            rows.clone().map(move |row| {
+                let [start, end] =
+                    [offsets[row], offsets[row + 1]].map(|end| (end - start) as usize);
+                Text::Str(text.get(start..end).unwrap_or_default())
+            })
+        })
     }
+}
 
-    /// The texts of the rows that are not null.
-    pub fn texts(&self) -> impl Iterator<Item = Text<'a>> + Clone + Send + use<'_, 'a, R> {
-        (0..self.rows.len()).filter_map(|row| self.text(row).map(Text::Str))
+/// The text of rows in sequence, if each row is a text.
+fn checked_text<'a>(data: &'a [u8], offsets: &[i64], rows: Range<usize>) -> Result<&'a str> {
+    for row in rows.clone() {
+        range(offsets, row, data.len())?;
     }
+    let start = offsets[rows.start] as usize;
+    let text = from_utf8(&data[start..offsets[rows.end] as usize]).unwrap_or_default();
+    let is_text = |&end: &i64| text.is_char_boundary(end as usize - start);
+    if offsets[rows.start..=rows.end].iter().all(is_text) {
+        return Ok(text);
+    }
+    for row in rows {
+        utf8(&data[range(offsets, row, data.len())?], 0, || {
+            format!("row {row}")
+        })?;
+    }
+    Ok(text)
+}
+
+/// The number of rows with these offsets.
+pub fn row_count(offsets: &[i64]) -> Result<usize> {
+    offsets.len().checked_sub(1).ok_or_else(|| {
+        let message = "offsets are empty; they hold the start of each row and the end of the last";
+        Error::Option(message.to_owned())
+    })
+}
+
+/// Where a row is in an array of a length.
+pub fn range(offsets: &[i64], row: usize, length: usize) -> Result<Range<usize>> {
+    let [start, end] = [offsets[row], offsets[row + 1]];
+    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+    let range = range.filter(|&(start, end)| start <= end && end <= length);
+    range.map(|(start, end)| start..end).ok_or_else(|| {
+        Error::Option(format!(
+            "row {row} has the offsets {start} and {end}; offsets must ascend from 0 to the length of the data, {length}"
+        ))
+    })
 }
 
 /// The error of a row, with its number.
 pub fn in_row(row: usize, error: Error) -> Error {
     match error {
-        Error::Column(problem) => Error::Column(format!("row {row}: {problem}")),
-        Error::UnknownId { id, position } => Error::UnknownRowId {
-            row,
-            id: id.to_string(),
-            position,
-        },
-        Error::UnknownRowId { id, position, .. } => Error::UnknownRowId { row, id, position },
+        Error::UnknownId { id, position } => Error::UnknownRowId { row, id, position },
         error => error,
     }
 }
@@ -130,44 +119,4 @@ pub fn parts(
     (0..rows)
         .step_by(size)
         .map(move |start| start..rows.min(start + size))
-}
-
-/// The rows `data[offsets[i]..offsets[i + 1]]`.
-pub struct OffsetRows<'a> {
-    data: &'a [u8],
-    offsets: &'a [i64],
-}
-
-impl<'a> OffsetRows<'a> {
-    /// The rows of a buffer. `offsets` has the start of each row, and the end of the last.
-    pub fn new(data: &'a [u8], offsets: &'a [i64]) -> Result<Self> {
-        if offsets.is_empty() {
-            let message =
-                "offsets are empty; they hold the start of each row and the end of the last";
-            return Err(Error::Option(message.to_owned()));
-        }
-        Ok(Self { data, offsets })
-    }
-}
-
-impl Rows for OffsetRows<'_> {
-    fn len(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    fn estimated_bytes(&self) -> usize {
-        self.data.len()
-    }
-
-    fn row(&self, row: usize) -> Result<Option<&[u8]>> {
-        let [start, end] = [self.offsets[row], self.offsets[row + 1]];
-        let ends = [start, end].map(|end| usize::try_from(end).unwrap_or(usize::MAX));
-        let bytes = self.data.get(ends[0]..ends[1]).ok_or_else(|| {
-            Error::Option(format!(
-                "row {row} has the offsets {start} and {end}; offsets must ascend from 0 to the {} bytes of the data",
-                self.data.len()
-            ))
-        })?;
-        Ok(Some(bytes))
-    }
 }

@@ -7,15 +7,27 @@ another library may leave anything there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer.errors import CorpusError, TokenizerError, escaped
 from bpe_tokenizer.libraries import import_library
 
-__all__ = ["Block", "Buffers", "Texts", "blocks", "buffers", "holds_texts"]
+__all__ = [
+    "Block",
+    "Buffers",
+    "Texts",
+    "arrow_errors",
+    "blocks",
+    "buffers",
+    "cuts",
+    "holds_texts",
+    "validity",
+]
 
 # The bytes of texts, and the start of each with the end of the last.
 Buffers: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
@@ -53,9 +65,9 @@ class Texts:
             return cls(pyarrow.array([], pyarrow.binary()), np.zeros(len(array), bool), None)
         array = array.view(binary)  # a text that is not UTF-8 must not fail the others
         array.validate(full=True)
-        valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+        valid = validity(array)
         if binary in (pyarrow.binary(), pyarrow.large_binary()):
-            return cls(array if valid is None else array.drop_null(), valid, None)
+            return cls(array if valid is None else _valid_texts(pyarrow, array, valid), valid, None)
         if valid is not None:
             array = _valid_views(pyarrow, array, valid)
         return cls(array.cast(pyarrow.large_binary()), valid, None)
@@ -84,6 +96,31 @@ class Texts:
             valid[valid] = has_text
             index = (np.cumsum(texts.valid) - 1)[index[has_text]]
         return cls(texts.array, None if valid.all() else valid, index)
+
+    def used(self) -> tuple[Any, npt.NDArray[np.int64]]:
+        """Return the texts of a dictionary that occur, and for each row with a text its position in them."""
+        index = np.arange(len(self.array)) if self.index is None else self.index
+        is_used = np.zeros(len(self.array), bool)
+        is_used[index] = True
+        if is_used.all():
+            return self.array, index
+        positions = np.cumsum(is_used) - 1
+        return self.array.filter(import_library("pyarrow").array(is_used)), positions[index]
+
+
+def validity(array: Any) -> npt.NDArray[np.bool_] | None:
+    """Return for each row of an array whether it is valid; None if every row is."""
+    return array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+
+
+def _valid_texts(pyarrow: Any, array: Any, valid: npt.NDArray[np.bool_]) -> Any:
+    """Return the texts of the valid rows: over the same bytes, if the other rows have none."""
+    data, offsets = buffers(array)
+    places = np.append(offsets[:-1][valid], offsets[-1])
+    if not np.array_equal(places[1:], offsets[1:][valid]):
+        return array.drop_null()
+    parts = [None, pyarrow.py_buffer(places), pyarrow.py_buffer(data)]
+    return pyarrow.Array.from_buffers(pyarrow.large_binary(), len(places) - 1, parts)
 
 
 def _valid_views(pyarrow: Any, array: Any, valid: npt.NDArray[np.bool_]) -> Any:
@@ -121,7 +158,7 @@ def buffers(array: Any) -> Buffers:
     kind = np.dtype(np.int64 if str(array.type).startswith("large") else np.int32)
     offsets = np.frombuffer(places, kind, len(array) + 1, array.offset * kind.itemsize)
     data = np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(0, np.uint8)
-    return data, offsets.astype(np.int64, copy=False)
+    return data, np.require(offsets, np.int64, "A")
 
 
 class Block(NamedTuple):
@@ -166,7 +203,7 @@ def blocks(array: Any, max_bytes: int) -> Iterator[Block]:
         rows = np.arange(len(part)) if texts.valid is None else np.flatnonzero(texts.valid)
         sizes = np.zeros(len(part), np.int64)
         sizes[rows] = lengths
-        for start, stop in _cuts(np.cumsum(sizes), max_bytes):
+        for start, stop in cuts(np.cumsum(sizes), max_bytes):
             begin, end = np.searchsorted(rows, (start, stop)).tolist()
             if texts.index is None:
                 found = data[offsets[begin] : offsets[end]], offsets[begin : end + 1] - offsets[begin]
@@ -176,10 +213,23 @@ def blocks(array: Any, max_bytes: int) -> Iterator[Block]:
             yield Block(*found, first + rows[begin:end], first + nulls)
 
 
-def _cuts(ends: npt.NDArray[np.int64], max_bytes: int) -> Iterator[tuple[int, int]]:
+def cuts(ends: npt.NDArray[np.int64], limit: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows that have at most `limit` items, or are one row, from the end of each row."""
     start = 0
     while start < len(ends):
         before = int(ends[start - 1]) if start else 0
-        stop = max(int(np.searchsorted(ends, before + max_bytes, side="right")), start + 1)
+        stop = max(int(np.searchsorted(ends, before + limit, side="right")), start + 1)
         yield start, stop
         start = stop
+
+
+@contextmanager
+def arrow_errors(problem: str) -> Iterator[None]:
+    """Report what pyarrow raises for broken data as a `CorpusError` that begins with `problem`."""
+    pyarrow = import_library("pyarrow")
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, ValueError, EOFError) as error:
+        if isinstance(error, TokenizerError | MemoryError):
+            raise
+        raise CorpusError(f"{problem}: {escaped(str(error), 150)}") from None

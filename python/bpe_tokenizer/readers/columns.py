@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.columns.texts import Block, blocks, holds_texts
-from bpe_tokenizer.errors import CorpusError, TokenizerError, shorten
+from bpe_tokenizer.columns.texts import Block, arrow_errors, blocks, holds_texts
+from bpe_tokenizer.errors import CorpusError, shorten
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.readers.inputs import Input, StoredFile
 from bpe_tokenizer.readers.opened import ChunkReader
@@ -23,8 +22,6 @@ _MAX_ROWS = 1 << 16
 _PROBE_ROWS = 256
 # Stored bytes of a column that are read at once.
 _BUFFER_BYTES = 1 << 20
-# Of pyarrow's messages, which have no limit.
-_MAX_MESSAGE = 150
 
 
 def import_pyarrow() -> Any:
@@ -59,7 +56,10 @@ def parquet_rows(
     if file is None:
         raise from_its_end(source)
     settings = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
-    with _broken_tables(pyarrow, source, "Parquet"), pyarrow.parquet.ParquetFile(file, **settings) as table:
+    with (
+        arrow_errors(f"{source.name[:100]} cannot be read as Parquet"),
+        pyarrow.parquet.ParquetFile(file, **settings) as table,
+    ):
         _check_column(pyarrow, source, table.schema_arrow, column)
         done = 0
         row_bytes = 0
@@ -133,25 +133,16 @@ def arrow_rows(
         MissingDependencyError: `pyarrow` is not installed.
     """
     pyarrow = import_pyarrow()
-    with _broken_tables(pyarrow, source, "Arrow"), _record_batches(pyarrow, chunks) as batches:
+    with (
+        arrow_errors(f"{source.name[:100]} cannot be read as Arrow"),
+        _record_batches(pyarrow, chunks) as batches,
+    ):
         _check_column(pyarrow, source, batches.schema, column)
         done = 0
         for batch in batches:
             if done + batch.num_rows > after:
                 yield from _rows(batch.column(column), done, after)
             done += batch.num_rows
-
-
-@contextmanager
-def _broken_tables(pyarrow: Any, source: Input, kind: str) -> Iterator[None]:
-    """Report what pyarrow raises for a broken file."""
-    try:
-        yield
-    except (pyarrow.ArrowException, OSError, ValueError, EOFError) as error:
-        if isinstance(error, TokenizerError):
-            raise
-        message = str(error)[:_MAX_MESSAGE]
-        raise CorpusError(f"{source.name[:100]} cannot be read as {kind}: {message}") from None
 
 
 def _record_batches(pyarrow: Any, chunks: Iterator[bytes]) -> Any:

@@ -338,6 +338,7 @@ class PieceCounts:
         Raises:
             ArgumentTypeError: The column holds something else.
             CorpusError: A row is null or not UTF-8; the error names it.
+            MissingDependencyError: `pyarrow` is not installed.
 
         >>> import pyarrow
         >>> PieceCounts("gpt2").add_column(pyarrow.array(["low", "low lower"]))
