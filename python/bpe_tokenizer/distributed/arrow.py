@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.columns.mapper import with_column
+from bpe_tokenizer.columns.texts import holds_texts
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
@@ -45,7 +46,6 @@ __all__ = [
 
 COUNT_COLUMNS = ("piece", "n")
 _DOCUMENTS = b""
-_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 # A stream of counts is emitted at this number of distinct pieces: about a gigabyte.
 _MAX_DISTINCT = 10_000_000
 _TOO_MANY = f"a piece was counted {2**63:,} times or more; count fewer documents in one batch"
@@ -339,10 +339,7 @@ def _texts(batch: Any, column: str) -> Any:
         shown = ", ".join(map(repr, names[:10])) or "none"
         raise CorpusError(f"no column {shorten(column)}; the columns are {shown[:150]}")
     array = batch.column(column)
-    pyarrow = import_library("pyarrow")
-    is_dictionary = pyarrow.types.is_dictionary(array.type)
-    kind = array.type.value_type if is_dictionary else array.type
-    if str(kind) not in _TEXTS:
+    if not holds_texts(array.type):
         raise ArgumentTypeError(f"the column {column!r} holds {array.type}; documents are strings or binary")
     return array
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer.columns.texts import Buffers, Texts, arrow_errors, buffers, holds_texts
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError
 from bpe_tokenizer.libraries import import_library
 
@@ -34,7 +35,7 @@ def piece_buffers(batch: Any) -> Iterator[tuple[Bytes, Offsets, npt.NDArray[np.u
         pieces, counts = rows.column("piece"), rows.column("n")
         if not pyarrow.types.is_integer(counts.type):
             raise ArgumentTypeError(f"the counts have the type {counts.type}, not an integer type")
-        if pieces.null_count or counts.null_count:
+        if counts.null_count:
             raise CorpusError("a piece or a count is null")
         try:
             numbers = counts.cast(pyarrow.uint64())
@@ -46,27 +47,18 @@ def piece_buffers(batch: Any) -> Iterator[tuple[Bytes, Offsets, npt.NDArray[np.u
 def to_batch(data: Bytes, offsets: Offsets, counts: npt.NDArray[np.uint64]) -> Any:
     """Return pieces and their counts as a `pyarrow.RecordBatch`: `piece` large_binary, `n` uint64."""
     pyarrow = import_library("pyarrow")
-    buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
-    pieces = pyarrow.LargeBinaryArray.from_buffers(pyarrow.large_binary(), len(counts), buffers)
+    parts = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
+    pieces = pyarrow.LargeBinaryArray.from_buffers(pyarrow.large_binary(), len(counts), parts)
     return pyarrow.RecordBatch.from_arrays([pieces, pyarrow.array(counts)], names=["piece", "n"])
 
 
-def _binary(array: Any) -> tuple[Bytes, Offsets]:
-    pyarrow = import_library("pyarrow")
-    types = pyarrow.types
-    if types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    is_text = types.is_string(array.type) or types.is_large_string(array.type)
-    if not (is_text or types.is_binary(array.type) or types.is_large_binary(array.type)):
-        try:
-            array = array.cast(pyarrow.large_binary())
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
-            raise ArgumentTypeError(f"a column of {array.type} does not hold texts") from None
-    wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
-    _, places, content = array.buffers()
-    kind = np.dtype(np.int64 if wide else np.int32)
-    offsets = np.zeros(1, np.int64)
-    if len(array):
-        offsets = np.frombuffer(places, kind, len(array) + 1, array.offset * kind.itemsize)
-    data = np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(0, np.uint8)
-    return data, offsets.astype(np.int64, copy=False)
+def _binary(array: Any) -> Buffers:
+    if not holds_texts(array.type):
+        raise ArgumentTypeError(f"a column of {array.type} does not hold texts")
+    with arrow_errors("the pieces cannot be read"):
+        texts = Texts.of(array)
+    if texts.valid is not None:
+        raise CorpusError("a piece or a count is null")
+    if texts.index is None:
+        return buffers(texts.array)
+    return buffers(texts.array.take(import_library("pyarrow").array(texts.index)))
