@@ -100,6 +100,7 @@ def run(directory: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.sampled(0.25, "long tests")
 @needs_core
 def test_the_tour(tmp_path: Path) -> None:
     record = tmp_path / "called.json"
@@ -126,7 +127,7 @@ def test_the_tour(tmp_path: Path) -> None:
     assert sorted(name for name, place in wanted.items() if place not in called) == []
 
 
-@pytest.mark.sampled(0.17)
+@pytest.mark.sampled(0.16)
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda path: path.stem)
 def test_a_section_without_optional_libraries(section: Path, tmp_path: Path) -> None:
     if section.stem == "section10_command_line" and not HAS_CORE:

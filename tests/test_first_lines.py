@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bpe_tokenizer
+from command_line import in_process
 
 TEXT = "low lower lowest the lowest low\nthe new newest, newer and lower\n" * 4
 ERROR = r"!! "
@@ -274,21 +272,18 @@ def test_the_lines_of_a_habit(habit: str) -> None:
             assert repr(eval(line, names)) == wanted, line
 
 
-def test_the_commands_of_a_newcomer(directory: Path) -> None:
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "120"}
+def test_the_commands_of_a_newcomer(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    run = in_process(capfdbinary, monkeypatch)
     for command, wanted in COMMANDS:
-        done = subprocess.run(
-            [sys.executable, "-m", "bpe_tokenizer", *command.replace("'", "").split()],
-            capture_output=True,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            check=False,
-            encoding="utf-8",
-        )
+        done = run(*command.replace("'", "").split())
         if wanted.startswith(ERROR):
-            assert done.returncode in (1, 2), command
-            assert wanted.removeprefix(ERROR) in done.stderr, (command, done.stderr)
-            assert "Traceback" not in done.stderr
+            assert done.code in (1, 2), command
+            assert wanted.removeprefix(ERROR) in done.err, (command, done.err)
+            assert "Traceback" not in done.err
         else:
-            assert (done.returncode, done.stderr) == (0, ""), command
-            assert done.stdout.startswith(wanted), (command, done.stdout)
+            assert (done.code, done.err) == (0, ""), command
+            assert done.text.startswith(wanted), (command, done.text)

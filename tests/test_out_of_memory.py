@@ -182,7 +182,7 @@ def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True)
 
 
-@pytest.mark.parametrize(("name", "form", "margin", "threads"), sample(CASES, 0.002, "memory"))
+@pytest.mark.parametrize(("name", "form", "margin", "threads"), sample(CASES, 0.0016, "memory"))
 def test_a_call_has_a_result_or_raises_memory_error(name: str, form: str, margin: int, threads: int) -> None:
     process = run([name, form, str(margin), str(threads)])
     assert process.stdout in ("result\n", "MemoryError\n"), process.stderr[-2000:]

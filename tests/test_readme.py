@@ -22,7 +22,7 @@ from pages import ROOT, blocks, run_console, run_python
     [
         ("README.md", 12, 1),
         ("docs/training.md", 14, 0),
-        ("docs/command-line.md", 0, 1),
+        pytest.param("docs/command-line.md", 0, 1, marks=pytest.mark.sampled(0.25, "long tests")),
         ("docs/tiktoken.md", 3, 0),
         ("docs/formats.md", 1, 0),
         ("docs/streams.md", 2, 0),

@@ -77,7 +77,7 @@ def attack(tokenizer: BPETokenizer, template: str, seeds: Sequence[int], **fixed
 PLAIN = {"tools": False, "documents": False, "reasoning": False, "last": "user"}
 
 
-@pytest.mark.sampled(0.34)
+@pytest.mark.sampled(0.33)
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_attacks_on_built_in_templates(name: str, tokenizer: BPETokenizer) -> None:
     assert attack(tokenizer, name, range(1000), **PLAIN) > 800
@@ -89,7 +89,7 @@ def test_attacks_on_jinja_templates(name: str, tokenizer: BPETokenizer) -> None:
     assert attack(tokenizer, JINJA[name], range(800), **PLAIN, parts=False, empty=False) == 800
 
 
-@pytest.mark.sampled(0.34)
+@pytest.mark.sampled(0.33)
 @pytest.mark.parametrize("name", published_names())
 def test_attacks_on_published_templates(name: str, tokenizer: BPETokenizer) -> None:
     source = published(name)

@@ -108,6 +108,7 @@ def test_hostile_templates_need_little_time_and_memory_with_the_default_budget()
         assert peak < 700_000, source
 
 
+@pytest.mark.sampled(0.33)
 @pytest.mark.parametrize(
     "source",
     [
@@ -232,6 +233,7 @@ def talk(messages: int, characters: int) -> list[dict[str, str]]:
     return [{"role": ("user", "assistant")[number % 2], "content": content} for number in range(messages)]
 
 
+@pytest.mark.sampled(0.33)
 @pytest.mark.parametrize("messages", [talk(1, 5), talk(2001, 20), talk(3, 100_000)], ids=len)
 def test_ordinary_templates_need_a_small_part_of_their_budget(
     messages: list[dict[str, str]], spent: type[Spent]

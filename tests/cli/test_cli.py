@@ -304,8 +304,8 @@ def test_the_help_says_of_each_command_what_its_own_help_says(run: Run) -> None:
 # Completion
 
 
-def completed(words: Sequence[str], shell: str = "bash") -> list[str]:
-    """What a shell offers for the last of the words."""
+def completion(words: Sequence[str], shell: str = "bash") -> dict[str, str]:
+    """The variables by which a shell asks for what can follow."""
     line = " ".join(["bpe-tokenizer", *words])
     variables = {
         "_BPE_TOKENIZER_COMPLETE": f"complete_{shell}",
@@ -316,13 +316,18 @@ def completed(words: Sequence[str], shell: str = "bash") -> list[str]:
     }
     if shell != "bash":
         variables = {name: value for name, value in variables.items() if not name.startswith("COMP_")}
-    with process(env={**os.environ, **variables}) as running:
-        out, err = running.communicate(timeout=60)
-    assert (running.returncode, err) == (0, b"")
-    return out.decode().split()
+    return variables
 
 
-def test_shells_complete_commands_options_and_values() -> None:
+def test_shells_complete_commands_options_and_values(run: Run) -> None:
+    def completed(words: Sequence[str], shell: str = "bash") -> list[str]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in completion(words, shell).items():
+                patch.setenv(name, value)
+            result = run()
+        assert (result.code, result.err) == (0, "")
+        return result.text.split()
+
     assert completed(["en"]) == ["encode"]
     assert completed(["co"]) == ["count", "convert", "compare"]
     assert completed(["encode", "--output"]) == ["--output-format"]
@@ -334,6 +339,8 @@ def test_shells_complete_commands_options_and_values() -> None:
     for shell in ("zsh", "fish"):
         assert "encode" in "".join(completed(["en"], shell))
         assert "uint16" in "".join(completed(["encode", "--output-format", "ui"], shell))
+    with process(env={**os.environ, **completion(["en"])}) as running:
+        assert running.communicate(timeout=60) == (b"encode\n", b"")
 
 
 @pytest.mark.parametrize(

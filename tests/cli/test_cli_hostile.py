@@ -19,7 +19,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="POSIX shells")
 
 
 @posix
-@pytest.mark.sampled(0.25)
+@pytest.mark.sampled(0.14)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_with_hostile_values(command: str) -> None:
     child = [sys.executable, str(SUPPORT / "hostile_options.py"), command]
@@ -51,7 +51,7 @@ def test_names_of_strangers_print_escaped_and_short(run: Run, tmp_path: Path) ->
     """Names of tokens, files, directories and fields."""
     evil = "\x1b]0;x\x07\u202e"
     tokenizer = BPETokenizer("gpt2", None).train(
-        TEXT, 262, special_tokens=[f"<{evil}>", f"<{evil}{'k' * 1_000_000}>"], verbose=False
+        TEXT, 262, special_tokens=[f"<{evil}>", f"<{evil}{'k' * 100_000}>"], verbose=False
     )
     tokenizer.save(tmp_path / "hf")
     config = tmp_path / "hf" / "tokenizer_config.json"

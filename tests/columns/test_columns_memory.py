@@ -62,6 +62,7 @@ print(json.dumps([size, ids.nbytes, encoding, counting, decoded.nbytes, decoding
 """
 
 
+@pytest.mark.sampled(0.2)
 @linux
 @pytest.mark.parametrize(
     ("kind", "threads"),

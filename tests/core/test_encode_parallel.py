@@ -84,7 +84,7 @@ def test_threads_must_be_a_number(tokenizer: BPETokenizer, tmp_path: Path, threa
             call()
 
 
-@pytest.mark.sampled(0.34)
+@pytest.mark.sampled(0.33)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("separator", [None, "\n", "\n\n", "<|eos|>", "def ", " "])
 def test_files_are_their_documents(

@@ -63,6 +63,7 @@ def peak(place: Path, megabytes: int, kind: str, seed: str = "") -> int:
     return int(done.stdout)
 
 
+@pytest.mark.sampled(0.33)
 @pytest.mark.parametrize(("kind", "seed"), [("whole", ""), ("parts", ""), ("whole", "1")])
 def test_memory_does_not_grow_with_the_corpus(kind: str, seed: str, place: Path) -> None:
     small, large = (peak(place, megabytes, kind, seed) for megabytes in (100, 300))

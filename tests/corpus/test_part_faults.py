@@ -93,9 +93,10 @@ def visible(directory: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("name", "of", "seed", "kills"),
     [
-        ("megatron", 2, "", 5),
-        ("nanogpt", 0, "", 3),
-        ("npy", 0, "1", 2),
+        *(
+            pytest.param(*case, marks=pytest.mark.sampled(0.33))
+            for case in (("megatron", 2, "", 5), ("nanogpt", 0, "", 3), ("npy", 0, "1", 2))
+        ),
         *(
             pytest.param(name, of, seed, 40, marks=[pytest.mark.slow, pytest.mark.sampled(0.1)])
             for name in NAMES
@@ -128,6 +129,7 @@ def test_kills_change_nothing(
     assert contents(out) == expected
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("of", [1, 2])
 def test_two_attempts_of_a_part_at_once(of: int, place: Path, tokenizer: BPETokenizer) -> None:
     expected = whole(place, "megatron", tokenizer, of)
@@ -200,6 +202,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield path
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("shuffle", [None, 1])
 def test_a_full_disk(shuffle: int | None, disk: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
     corpus = tmp_path / "c.txt"

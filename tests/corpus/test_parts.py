@@ -55,6 +55,7 @@ def run_parts(
         tokenize_corpus(files, out, tokenizer, part=part, of=of, **{"unit_bytes": UNIT, **options})
 
 
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("name", ["nanogpt", "llm.c", "megatron", "npy", "parquet"])
 def test_the_shards_do_not_depend_on_the_parts(
     name: Any, files: list[Path], tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch

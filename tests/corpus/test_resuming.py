@@ -127,6 +127,7 @@ class Died(BaseException):
     pass
 
 
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("name", list(FORMATS))
 def test_a_run_that_dies_at_any_step_goes_on(
     name: Any, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
@@ -260,7 +261,10 @@ tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), name, shard_tokens=20
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills like SIGKILL here")
 @pytest.mark.parametrize(
     ("name", "runs"),
-    [("megatron", 4), *(pytest.param(name, 15, marks=pytest.mark.slow) for name in FORMATS)],
+    [
+        pytest.param("megatron", 4, marks=pytest.mark.sampled(0.25, "long tests")),
+        *(pytest.param(name, 15, marks=pytest.mark.slow) for name in FORMATS),
+    ],
 )
 def test_a_killed_run_goes_on(name: Any, runs: int, tmp_path: Path, tokenizer: BPETokenizer) -> None:
     if name == "parquet":

@@ -104,6 +104,7 @@ def test_any_number_of_ranges(partitions: int | None, tmp_path: Path, texts: lis
         assert max(sizes) < 3 * sum(sizes) / len(sizes) + 2000
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_a_thousand_tasks_with_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     corpus = tmp_path / "corpus"

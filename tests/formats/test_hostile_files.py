@@ -78,6 +78,7 @@ def attempt(load: Callable[[Path], Model], path: Path, versions: Iterable[bytes]
     assert not [each for each in messages if len(each) > 300 + len(str(place)) or not each.isprintable()]
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("make", [full_document, spaced_document])
 def test_tokenizer_json(make: Callable[[], dict[str, Any]], tmp_path: Path, bounded: None) -> None:
     sound = make()

@@ -148,7 +148,7 @@ def test_a_model_that_was_closed_is_loaded_again(tmp_path: Path, loads: list[Any
 
 
 @pytest.mark.sampled(1.0)
-@settings(max_examples=sample_size(30, 0.34))
+@settings(max_examples=sample_size(30, 0.1))
 @given(st.lists(st.sampled_from("abcd"), max_size=12), st.integers(1, 3))
 def test_the_cache_is_a_list_of_the_last_used(names: list[str], size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -262,7 +262,7 @@ def test_parts(name: str, tmp_path: Path) -> None:
     assert_saved_means_the_same(pair, tmp_path, some[::3])
 
 
-@pytest.mark.sampled(0.17)
+@pytest.mark.sampled(0.16)
 @pytest.mark.parametrize("name", [*PARTS, *CHARACTER_MODELS])
 def test_streams(name: str, tmp_path: Path) -> None:
     """Text that comes some at a time has the ids of the whole, whatever the steps."""

@@ -205,6 +205,7 @@ def test_training_a_new_one_like_it(pair: Pair, stdlib_texts: list[str], tmp_pat
 # -- text to ids ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(0.33)
 def test_texts(pair: Pair) -> None:
     ours, theirs, _ = pair
     for text in [*TEXTS, *hostile_texts(50)]:

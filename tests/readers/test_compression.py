@@ -108,6 +108,7 @@ def test_skippable_frames_of_zstandard() -> None:
         decompress(data[:-1])
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("compress", COMPRESSIONS)
 def test_little_that_expands_enormously_is_read_in_small_steps(compress: Compress) -> None:
     if compress not in (gzip.compress, lzma.compress, bz2.compress):

@@ -19,6 +19,7 @@ from bpe_tokenizer.readers import rows as reader_rows
 from bpe_tokenizer.readers.batches import opened_batches
 from bpe_tokenizer.readers.opened import open_input
 from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, json_rows, range_chunks, text_rows
+from sampling import sample_size
 from token_files import as_jsonl
 
 Row = tuple[int, str]
@@ -197,7 +198,8 @@ def json_line(draw: st.DrawFn) -> bytes:
 @given(st.lists(json_line(), max_size=5), st.integers(1, 40), st.integers(1, 40))
 @example([b'{"text": "a", "text": 1}', b'{"text": 1, "text": "a"}'], 1, 1)
 @example([b'{"text": "\\ud83d\\ude42 \\ud83d \\u0000"}'], 9, 9)
-@settings(max_examples=600, deadline=None)
+@pytest.mark.sampled(1.0)
+@settings(max_examples=sample_size(600, 0.25), deadline=None)
 def test_the_core_reads_json_as_python_does(lines: list[bytes], chunk: int, block: int) -> None:
     data = b"\n".join(lines)
     for field in ("text", ""):

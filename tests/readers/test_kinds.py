@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from bpe_tokenizer import BPETokenizer, CorpusError, OptionError, count
 from bpe_tokenizer.readers import InputKind, find_inputs, input_kind
 from bpe_tokenizer.readers.detect import _json_state
+from sampling import sample_size
 
 LINES = b'{"text": "low"}\n{"text": "lower"}\n'
 
@@ -183,7 +184,8 @@ json_values = st.recursive(
 
 
 @given(st.lists(json_values, max_size=3) | st.dictionaries(st.text(max_size=3), json_values), st.booleans())
-@settings(max_examples=200, deadline=None)
+@pytest.mark.sampled(1.0)
+@settings(max_examples=sample_size(200, 0.25), deadline=None)
 def test_every_beginning_of_json_is_one(value: object, spaced: bool) -> None:
     text = json.dumps(value, indent=1 if spaced else None, ensure_ascii=spaced).encode()
     assert _json_state(text) == ("object" if isinstance(value, dict) else "values")

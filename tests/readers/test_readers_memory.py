@@ -41,6 +41,7 @@ def read(path: Path) -> tuple[int, int]:
 LINE = json.dumps({"id": 1, "text": "low lower lowest\n" * 60, "more": [1, {"a": "b"}]}).encode() + b"\n"
 
 
+@pytest.mark.sampled(0.25, "long tests")
 @pytest.mark.parametrize("compressed", [False, True])
 def test_reading_lines_takes_the_same_memory_for_any_number(compressed: bool, tmp_path: Path) -> None:
     zstandard = pytest.importorskip("zstandard")
@@ -67,6 +68,7 @@ def test_a_long_line_is_held_about_twice(tmp_path: Path) -> None:
     assert read(text)[1] < 140
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_reading_tables_takes_the_same_memory_for_any_number_of_rows(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = import_module("pyarrow.parquet")

@@ -21,7 +21,7 @@ from bpe_tokenizer.locks import RUN_LOCK
 from bpe_tokenizer.train import checkpoint
 from sampling import DAY, sample_size
 
-VOCAB_SIZE = 3000
+VOCAB_SIZE = 1000
 
 
 @pytest.fixture(scope="module")

@@ -235,6 +235,7 @@ def test_memory_that_makes_no_sense_is_refused(said: int | str) -> None:
         PieceCounts(max_memory=1.5e9)  # type: ignore[arg-type]
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_what_is_dropped_depends_on_the_corpus_alone(tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     with path.open("w") as file:
@@ -257,6 +258,7 @@ def test_what_is_dropped_depends_on_the_corpus_alone(tmp_path: Path) -> None:
     assert everything.pieces == dropped.pieces + sum(left.values())
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_a_run_says_what_it_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = (f"often {rare(number)}" for number in range(600_000))
     BPETokenizer().train(words, 300, max_memory="200MB", on_memory="drop")

@@ -29,6 +29,7 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS
 from bpe_tokenizer.view.packed import pack
 from hostile import hostile_texts
 from mutations import break_bytes, break_json, break_numbers, hopeless
+from sampling import sample_size
 from small_tokenizers import hard_texts, relaxed, tiny, without_surrogates
 from wasm_core import WASM, WasmCore, WasmError, WasmTokenizer
 
@@ -141,14 +142,16 @@ def random_texts(count: int, seed: int = 0) -> Iterator[str]:
         yield without_surrogates("".join(parts))
 
 
+@pytest.mark.sampled(1.0)
 def test_ten_thousand_random_texts(core: WasmCore, tokenizer: BPETokenizer) -> None:
     theirs = packed(core, tokenizer)
-    for number, text in enumerate(random_texts(10_000)):
+    for number, text in enumerate(random_texts(sample_size(10_000, 0.2))):
         special = number % 2 == 1
         ids = tokenizer.encode(text, allowed_special="all" if special else "none")
         assert theirs.ids(text, special) == ids, text
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_texts_that_break_tokenizers(
     core: WasmCore, tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer
 ) -> None:
@@ -277,6 +280,7 @@ def documents() -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("index", range(len(documents())))
 def test_a_tokenizer_json(core: WasmCore, index: int) -> None:
     document = documents()[index]
@@ -324,6 +328,7 @@ def test_an_unsupported_part_is_named(core: WasmCore, change: dict[str, Any], me
     assert len(str(error.value)) <= 400
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_what_is_refused_here_is_refused_there(core: WasmCore) -> None:
     """A changed file loads in both with the same ids, or in neither."""
     agreed = 0
@@ -426,6 +431,7 @@ def test_what_is_no_tokenizer_is_refused(core: WasmCore, data: bytes) -> None:
             core.load((name, data))
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_a_broken_packed_model_is_refused_or_works(core: WasmCore) -> None:
     ours = tiny(*MERGES, special_tokens=["<|end|>"], normalization="NFC")
     data = pack(ours)
@@ -458,6 +464,7 @@ def test_a_broken_tokenizer_json_is_refused_or_works(core: WasmCore, index: int)
                 raise
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_broken_gpt2_and_rank_files_are_refused_or_work(
     core: WasmCore, plain_tokenizer: BPETokenizer, tmp_path: Path
 ) -> None:
@@ -478,6 +485,7 @@ def test_broken_gpt2_and_rank_files_are_refused_or_work(
 # -- training ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(0.33)
 @pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k"])
 @pytest.mark.parametrize("special", [{}, {"<|eos|>": 256, "<|far|>": 5000}])
 def test_training_gives_the_same(
@@ -695,6 +703,7 @@ def test_real_rank_files(core: WasmCore, name: str, fixtures: Path, corpus_texts
         assert theirs.ids(text) == ours.encode(text)
 
 
+@pytest.mark.sampled(0.25, "long tests")
 @pytest.mark.fixtures
 def test_real_gpt2_files(core: WasmCore, fixtures: Path, corpus_texts: list[str]) -> None:
     vocab, merges = (fixtures / "vocab" / name for name in ("gpt2-vocab.json", "gpt2-merges.txt"))
