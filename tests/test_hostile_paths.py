@@ -271,6 +271,7 @@ def test_manifests(tmp_path: Path) -> None:
     assert errors > 20
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("name", ["pieces.counts", "merges.json"])
 def test_checkpoints(name: str, tmp_path: Path) -> None:
     corpus, run = tmp_path / "c.txt", tmp_path / "run"

@@ -128,6 +128,7 @@ def shell(line: str) -> tuple[int, bytes, bytes]:
 
 
 @posix
+@pytest.mark.sampled(0.33)
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -295,6 +295,7 @@ def run(program: str, **options: Any) -> subprocess.Popen[str]:
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals")
 @pytest.mark.parametrize("call", ["encode_to_numpy(long, threads=2)", "encode_files('text', ' ')"])
+@pytest.mark.sampled(0.5)
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c(tmp_path: Path, call: str) -> None:
     process = run(

@@ -141,6 +141,7 @@ def test_two_attempts_of_a_part_at_once(of: int, place: Path, tokenizer: BPEToke
     assert contents(place / "out") == expected
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_parts_of_two_numbers_at_once(place: Path, tokenizer: BPETokenizer) -> None:
     expected = whole(place, "nanogpt", tokenizer, 1)
     running = [start(place, "out", part, of, "nanogpt") for of in (1, 2) for part in range(of)]
@@ -151,6 +152,7 @@ def test_parts_of_two_numbers_at_once(place: Path, tokenizer: BPETokenizer) -> N
     assert contents(place / "out") == expected
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_a_stopped_attempt_ends_after_the_other(place: Path, tokenizer: BPETokenizer) -> None:
     expected = whole(place, "megatron", tokenizer, 1)
     out = place / "out"
@@ -167,6 +169,7 @@ def test_a_stopped_attempt_ends_after_the_other(place: Path, tokenizer: BPEToken
     assert contents(out) == expected
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_two_whole_runs_at_once(place: Path, tokenizer: BPETokenizer) -> None:
     expected = whole(place, "nanogpt", tokenizer, 0)
     running = [start(place, "out", name="nanogpt") for _ in range(2)]
@@ -176,6 +179,7 @@ def test_two_whole_runs_at_once(place: Path, tokenizer: BPETokenizer) -> None:
     assert contents(place / "out") == expected
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("of", [0, 1])
 def test_ctrl_c_leaves_nothing_unfinished(of: int, place: Path, tokenizer: BPETokenizer) -> None:

@@ -277,6 +277,7 @@ TEXT = st.text("abc <|>é", max_size=20)
 TOKENS = st.lists(st.text("abcé ", min_size=2, max_size=5), unique=True, max_size=12)
 
 
+@pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("pattern", PATTERNS)
 @settings(deadline=None)
 @given(tokens=TOKENS.flatmap(st.permutations), texts=st.lists(TEXT, min_size=1, max_size=9))

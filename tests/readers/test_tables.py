@@ -59,6 +59,7 @@ def write_arrow(path: Path, array: Any) -> Path:
     return path
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
 def test_a_changed_byte_never_ends_the_process(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"broken.{suffix}"

@@ -286,6 +286,7 @@ def test_javascript_encodes_without_control_tokens() -> None:
     check_encoding(chat_tokenizer((), ()), "no control tokens", 100)
 
 
+@pytest.mark.sampled(0.25, "long tests")
 def test_javascript_adds_control_tokens_as_the_package_does() -> None:
     check_encoding(chat_tokenizer((), ()), "added tokens", 200, control_tokens())
 
