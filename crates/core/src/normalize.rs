@@ -464,18 +464,24 @@ pub(crate) mod tests {
             Normalization::Nfkc,
             Normalization::Nfkd,
         ] {
-            for before in [
+            let before = [
                 "a",
                 "e\u{301}",
                 "\u{1100}",
                 "\u{ac00}",
                 "\u{9c7}",
                 "\u{1f00}\u{345}",
-            ] {
-                for c in ('\0'..='\u{2ffff}').filter(|&c| form.begins_run(c)) {
-                    let whole = format!("{before}{c}");
-                    let apart = format!("{}{}", apply(form, before), apply(form, &c.to_string()));
-                    assert_eq!(apply(form, &whole), apart, "{form} {before:?} {c:?}");
+            ]
+            .map(|before| (before, apply(form, before)));
+            for c in ('\0'..='\u{2ffff}').filter(|&c| form.begins_run(c)) {
+                let alone = apply(form, &c.to_string());
+                for (before, normalized) in &before {
+                    let whole = apply(form, &format!("{before}{c}"));
+                    assert_eq!(
+                        whole,
+                        format!("{normalized}{alone}"),
+                        "{form} {before:?} {c:?}"
+                    );
                 }
             }
         }
