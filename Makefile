@@ -11,6 +11,8 @@ MINUTES ?= 2
 FUZZ ?=
 # And for the benchmarks: make bench-quick BENCHMARKS="--only gigatoken cold"
 BENCHMARKS ?=
+# make test-pythons PYTHONS="--newest --short"
+PYTHONS ?=
 # make instructions INSTRUCTIONS=--update
 INSTRUCTIONS ?=
 
@@ -70,7 +72,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-page screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-page test-pythons screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +121,9 @@ test-columns: $(VENV)/.built $(COLUMNS)/.installed  ## Take columns of Polars, D
 
 test-page: $(VENV)/.built $(PAGE)/.installed  ## Drive the page in Chromium (needs Debian's chromium, or playwright install)
 	PYTHONPATH=python $(PAGE)/bin/python -m pytest -m browser tests/view/browser $(PYTEST)
+
+test-pythons: $(WASM)  ## Build and test on each Python of pyenv, PATH and Debian sid (root, debootstrap); PYTHONS=--newest
+	$(PYTHON) tests/pythons.py $(PYTHONS) $(PYTEST)
 
 screenshots: $(VENV)/.built $(PAGE)/.installed  ## Take the pictures of README and docs/page.md (needs BPE_TOKENIZER_FIXTURES)
 	PYTHONPATH=python $(PAGE)/bin/python docs/screenshots.py

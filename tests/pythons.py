@@ -1,0 +1,128 @@
+"""Build the extension and run the tests on every Python that pyproject.toml names: `make test-pythons`.
+
+A Python comes from pyenv, from PATH or, where root has `debootstrap`, from Debian sid in
+`build/pythons/debian`. One that is not to be had is skipped with the reason. Environments are in
+`build/pythons/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+OUTPUT = ROOT / "build" / "pythons"
+DEBIAN = OUTPUT / "debian"
+MIRROR = "http://deb.debian.org/debian"
+# What `--short` runs: the doors of the core.
+SHORT = ["core", "test_tokenizer.py", "test_streaming.py", "formats/test_round_trips.py"]
+# Quick to link; no time is measured.
+QUICK = {"LTO": "off", "CODEGEN_UNITS": "16", "DEBUG": "0"}
+# Runs a command in the root $1, with the directories $3 of this system. The mounts end with the command.
+ENTER = """set -e; root=$1; here=$2; shared=$3; shift 3
+for path in /proc /dev $shared; do mkdir -p "$root$path"; mount --rbind "$path" "$root$path"; done
+mount --bind /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+exec chroot "$root" env -C "$here" "$@"
+"""
+
+
+class UnavailableError(Exception):
+    """A Python is not to be had here."""
+
+
+def versions() -> list[str]:
+    """Return the Pythons that pyproject.toml names, oldest first."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return [f"3.{minor}" for minor in sorted(map(int, re.findall(r'Python :: 3\.(\d+)"', text)))]
+
+
+def on_this_machine(version: str) -> list[str]:
+    """Return the command of a Python of pyenv or PATH, or nothing."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    candidates = [str(each / "bin" / "python") for each in sorted(pyenv.glob(f"{version}.*"), reverse=True)]
+    for python in [*candidates, shutil.which(f"python{version}")]:
+        # The command of a pyenv version that is not selected fails, and Debian may lack the package for venv.
+        if python and not subprocess.run([python, "-c", "import ensurepip"], capture_output=True).returncode:
+            return [python]
+    return []
+
+
+def in_debian(version: str, wanted: Sequence[str]) -> list[str]:
+    """Return the command of a Python in the root of Debian sid, which the first call makes."""
+    tools = [tool for tool in ("debootstrap", "unshare", "chroot") if not shutil.which(tool)]
+    if tools or os.geteuid():
+        raise UnavailableError(f"not here, and Debian's needs {' and '.join(tools) or 'root rights'}")
+    if not (DEBIAN / "made").exists():
+        shutil.rmtree(DEBIAN, ignore_errors=True)
+        packages = [f"python{each}{part}" for each in wanted for part in ("-venv", "-dev")]
+        include = ",".join(["ca-certificates", "gcc", "libc6-dev", *packages])
+        command = ["debootstrap", "--variant=minbase", f"--include={include}", "sid", str(DEBIAN), MIRROR]
+        OUTPUT.mkdir(parents=True, exist_ok=True)
+        with (OUTPUT / "debootstrap.log").open("w") as log:
+            if subprocess.run(command, stdout=log, stderr=log).returncode:
+                raise UnavailableError(f"debootstrap failed, see {log.name}")
+        (DEBIAN / "made").touch()
+    homes = [os.environ.get(f"{tool.upper()}_HOME", Path.home() / f".{tool}") for tool in ("cargo", "rustup")]
+    shared = [ROOT, *homes, os.environ.get("BPE_TOKENIZER_FIXTURES")]
+    paths = " ".join(str(path) for path in shared if path and Path(path).exists())
+    enter = ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh"]
+    return [*enter, str(DEBIAN), str(ROOT), paths, f"python{version}"]
+
+
+def commands(python: Sequence[str], version: str, tests: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the commands that install the package for a Python and test it."""
+    *enter, interpreter = python
+    environment = OUTPUT / version
+    of_environment = [*enter, str(environment / "bin" / "python"), "-m"]
+    install = [*of_environment, "pip", "--disable-pip-version-check", "install", "--quiet"]
+    yield [*enter, interpreter, "-m", "venv", str(environment)]
+    yield [*install, "maturin>=1.9,<2"]
+    yield [*install, "--no-build-isolation", "--editable", ".[test]"]
+    yield [*of_environment, "pytest", "-n", "2", "--dist", "worksteal", "-m", "not slow", *tests]
+
+
+def passes(python: Sequence[str], version: str, tests: Sequence[str]) -> bool:
+    """Install the package for a Python and test it."""
+    environment = OUTPUT / version / "bin"
+    variables = os.environ | {f"CARGO_PROFILE_RELEASE_{name}": value for name, value in QUICK.items()}
+    variables["PATH"] = f"{environment}{os.pathsep}{variables['PATH']}"
+    variables["PYO3_PYTHON"] = str(environment / "python")
+    # A program that is compiled in the root may need its C library, which is newer.
+    variables["CARGO_TARGET_DIR"] = str(ROOT / "target" / ("pythons-debian" if python[1:] else "pythons"))
+    return not any(
+        subprocess.run(command, cwd=ROOT, env=variables).returncode
+        for command in commands(python, version, tests)
+    )
+
+
+def main() -> None:
+    """Test every Python, and print how each ended."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--newest", action="store_true", help="only the newest Python")
+    parser.add_argument("--short", action="store_true", help="only the tests of the core's doors")
+    options, tests = parser.parse_known_args()
+    tests = [*tests, *(f"tests/{each}" for each in SHORT)] if options.short else tests
+    named = versions()
+    found = {version: on_this_machine(version) for version in named}
+    missing = [version for version in named if not found[version]]
+    results: dict[str, str] = {}
+    for version in named[-1:] if options.newest else named:
+        print(f"=== Python {version}", flush=True)
+        try:
+            python = found[version] or in_debian(version, missing)
+            results[version] = "passed" if passes(python, version, tests) else "FAILED"
+        except UnavailableError as error:
+            results[version] = f"skipped: {error}"
+    for version, result in results.items():
+        print(f"Python {version}: {result}")
+    sys.exit("FAILED" in results.values())
+
+
+if __name__ == "__main__":
+    main()
