@@ -16,7 +16,7 @@ from benchmarks import chart
 from benchmarks.cases import BASELINES, CALL_SIZES, CORPORA, MIXED, MODES
 from benchmarks.measure import spread
 from benchmarks.peers import OURS
-from benchmarks.records import DIRECTORY, Run, newest, runs
+from benchmarks.records import DIRECTORY, Run, newest, newest_python, runs
 from benchmarks.vocabularies import OPENAI
 
 __all__ = ["between_markers", "files", "history", "not_ahead", "readme_rows", "results"]
@@ -182,14 +182,15 @@ def not_ahead(cases: Iterable[_Result], compared: Iterable[_Result]) -> Iterator
 
 def history(every: Sequence[Run]) -> Iterator[str]:
     """Return the main ratios of every complete run, oldest first, as a table."""
-    rows: dict[tuple[str, str, str], dict[str, str]] = {}
+    rows: dict[tuple[str, str, str, str], dict[str, str]] = {}
     for run in every:
         about = run.about
         if not run.complete:
             continue
         found = _main_ratios(run)
         if found:
-            key = (about["time"][:10], about["commit"], about["machine"]["cpu"])
+            machine = about["machine"]
+            key = (about["time"][:10], about["commit"], machine["cpu"], machine["python"])
             rows.setdefault(key, {}).update(found)
     if rows:
         heads = list(dict.fromkeys(head for row in rows.values() for head in row))
@@ -199,7 +200,7 @@ def history(every: Sequence[Run]) -> Iterator[str]:
             "case. Records may come from different machines and have texts of different lengths."
         )
         yield _table(
-            ["date", "commit", "processor", *heads],
+            ["date", "commit", "processor", "Python", *heads],
             [[*key, *(row.get(head, "") for head in heads)] for key, row in rows.items()],
         )
 
@@ -237,6 +238,13 @@ def _about(suite: Run, others: Mapping[str, Run]) -> str:
         + (f" Load of the machine before: {machine['load']:.1f}." if "load" in machine else "")
         + (f" All took {sum(seconds) / 60:.0f} minutes." if all(seconds) else ""),
     ]
+    older = {run.about["machine"]["python"] for run in (suite, *others.values())}
+    older = {python for python in older if tuple(map(int, python.split(".")[:2])) < newest_python()}
+    if older:
+        lines.append(
+            f"- **Measured with Python {', '.join(sorted(older))}, older than Python "
+            f"{'.'.join(map(str, newest_python()))}, the newest that the package is tested on.**"
+        )
     if not suite.complete:
         lines.append("- **Only a part of the cases, or small texts: no figures to quote.**")
     return "\n".join(lines)

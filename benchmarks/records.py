@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 import time
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from typing import Any
 from benchmarks.peers import versions
 from bpe_tokenizer import __version__
 
-__all__ = ["DIRECTORY", "Record", "Run", "newest", "runs"]
+__all__ = ["DIRECTORY", "Record", "Run", "newest", "newest_python", "runs"]
 
 DIRECTORY = Path(__file__).parent / "records"
 _ROOT = Path(__file__).parents[1]
@@ -104,6 +105,12 @@ def runs(directory: Path = DIRECTORY) -> list[Run]:
             else:
                 runs[-1].results.append(entry)
     return runs
+
+
+def newest_python() -> tuple[int, int]:
+    """Return the newest Python that the package is tested on: that of pyproject.toml."""
+    text = (_ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return 3, max(map(int, re.findall(r'Python :: 3\.(\d+)"', text)))
 
 
 def _machine() -> dict[str, Any]:

@@ -21,6 +21,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import pythons
+
 # `python -m pytest` finds it; a bare `pytest` does not look beside `tests`.
 pytest.importorskip("benchmarks")
 
@@ -429,6 +431,19 @@ def test_the_page_says_where_others_are_faster(tmp_path: Path) -> None:
     ]
     (nowhere,) = page.not_ahead([], [])
     assert nowhere.startswith("Nowhere")
+
+
+def test_the_page_says_that_its_python_is_not_the_newest(tmp_path: Path) -> None:
+    suite, others = recorded(tmp_path)
+    version = ".".join(map(str, records.newest_python()))
+    assert version == pythons.versions()[-1]
+    for run in (suite, *others.values()):
+        run.about["machine"]["python"] = f"{version}.1"
+    assert "Measured with" not in page.results(suite, others, [suite])
+    others["training"].about["machine"]["python"] = "3.9.2"
+    text = page.results(suite, others, [suite])
+    assert f"Measured with Python 3.9.2, older than Python {version}," in text
+    assert f"| {version}.1 |" in text.partition("From record to record")[2]
 
 
 def test_the_history_has_a_row_for_each_commit(tmp_path: Path) -> None:
