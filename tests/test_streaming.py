@@ -416,6 +416,7 @@ NAMED = [resolve_split_pattern(name)[0] for name in NAMED_PATTERNS]
 LARGE = [512, 513, 700, 4_000, 16_384, 70_000]
 
 
+@pytest.mark.sampled(1.0)
 @pytest.mark.parametrize("seed", sample(range(200), 0.025, "large chunks"))
 def test_large_chunks_of_any_model_stream(seed: int) -> None:
     """Added tokens with flags, normalisers, patterns and further steps, in chunks of all sizes."""
