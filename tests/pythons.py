@@ -82,8 +82,7 @@ def commands(python: Sequence[str], version: str, tests: Sequence[str]) -> Itera
     of_environment = [*enter, str(environment / "bin" / "python"), "-m"]
     install = [*of_environment, "pip", "--disable-pip-version-check", "install", "--quiet"]
     yield [*enter, interpreter, "-m", "venv", str(environment)]
-    yield [*install, "maturin>=1.9,<2"]
-    yield [*install, "--no-build-isolation", "--editable", ".[test]"]
+    yield [*install, "--editable", ".[test]"]
     yield [*of_environment, "pytest", "-n", "2", "--dist", "worksteal", "-m", "not slow", *tests]
 
 
