@@ -80,7 +80,7 @@ def commands(python: Sequence[str], version: str, tests: Sequence[str]) -> Itera
     *enter, interpreter = python
     environment = OUTPUT / version
     of_environment = [*enter, str(environment / "bin" / "python"), "-m"]
-    install = [*of_environment, "pip", "--disable-pip-version-check", "install", "--quiet"]
+    install = [*of_environment, "pip", "--disable-pip-version-check", "install", "-qq"]
     yield [*enter, interpreter, "-m", "venv", str(environment)]
     yield [*install, "--editable", ".[test]"]
     yield [*of_environment, "pytest", "-n", "2", "--dist", "worksteal", "-m", "not slow", *tests]

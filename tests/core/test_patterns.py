@@ -152,7 +152,8 @@ def test_no_tool_has_normalised_the_letters_of_deepseek() -> None:
         rest = rest[width:]
     cased = {"Lu", "Ll", "Lt", "Cn"}  # Cn: younger than the Unicode of this Python
     for first, last in ranges:
-        assert all(unicodedata.category(chr(code)) in cased for code in range(first, last + 1))
+        codes = set(range(first, last + 1)) - {0x295}  # not cased since Unicode 17
+        assert all(unicodedata.category(chr(code)) in cased for code in codes)
     # U+1FBE, U+2126 (Ohm) and U+212A (Kelvin) are those that NFC would replace.
     assert {(0x1FBE, 0x1FBE), (0x2126, 0x2126), (0x212A, 0x212D)} <= set(ranges)
 

@@ -116,6 +116,7 @@ def download(url: str, way_out: str = "") -> bytes:
         HubError: The server cannot be reached, returns an error, or returns more than 256 MB.
     """
     import http.client
+    import urllib.error
     import urllib.request
 
     try:
@@ -123,6 +124,8 @@ def download(url: str, way_out: str = "") -> bytes:
             data: bytes = response.read(_MAX_BYTES + 1)
             expected = response.headers.get("Content-Length")
     except (OSError, http.client.HTTPException, ValueError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it is the answer too, with the connection
         raise HubError(
             f"{url}: cannot be downloaded: {str(error)[:80]}. Check the connection and try again, "
             f"or download the file yourself and {way_out or 'load it by its path'}"
