@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 import bpe_tokenizer
-from bpe_tokenizer import chat, inference, patterns, reference
-from bpe_tokenizer._core import TokenizerBase
+from bpe_tokenizer import _core, chat, inference, patterns, reference
 from bpe_tokenizer.cli.commands import COMMANDS
 from page_core import HAS_CORE, needs_core
 
@@ -165,7 +164,7 @@ def public_classes() -> dict[str, type]:
 def own_bases(kind: type) -> list[type]:
     """The classes of the package that a class is made of, itself among them."""
     ours = [base for base in kind.__mro__ if base.__module__.startswith("bpe_tokenizer")]
-    return [base for base in ours if base is not TokenizerBase]
+    return [base for base in ours if base is not _core.Tokenizer]
 
 
 def attributes_of(kind: type) -> set[str]:

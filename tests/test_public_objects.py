@@ -227,9 +227,19 @@ def test_help_shows_the_first_lines_to_type() -> None:
 def test_help_of_the_tokenizer_lists_public_methods_in_the_order_of_their_use() -> None:
     own = {name: value for name, value in vars(BPETokenizer).items() if not name.startswith("_")}
     assert [name for name, value in own.items() if not inspect.getdoc(value)] == []
-    stages = ["train", "load", "save", "add_special_tokens", "encode", "decode", "chat", "visualize"]
+    stages = [
+        "train",
+        "load",
+        "save",
+        "add_special_tokens",
+        "encode_batch",
+        "decode_batch",
+        "chat",
+        "visualize",
+    ]
     assert [name for name in own if name in stages] == stages
     shown = pydoc.plain(pydoc.render_doc(BPETokenizer))
+    assert "encode(self, /, text, add_special_tokens=False" in shown  # it is in the binding
     assert "The text of the EOS token" in shown
     assert "CompiledModel" not in shown
     assert " object at 0x" not in shown

@@ -84,7 +84,6 @@ def test_the_ids_are_those_of_the_utf8(stored: str, tokenizer: BPETokenizer) -> 
             assert count(tokenizer, each) == len(expected), way
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 14), reason="the layout of strings is not known")
 @pytest.mark.parametrize("stored", _STORED)
 def test_a_text_does_not_grow(stored: str, tokenizer: BPETokenizer) -> None:
     text = fresh(_STORED[stored])

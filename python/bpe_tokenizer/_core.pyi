@@ -1,13 +1,15 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import Self, Unpack, disjoint_base
+from typing_extensions import Unpack, disjoint_base
 
+from bpe_tokenizer.decoding import Ids
 from bpe_tokenizer.model import AddedToken, Decoder, Normalizer, PreTokenizer
+from bpe_tokenizer.special_tokens import AllowedSpecial, DisallowedSpecial
 
 __all__ = [
     "AddedTokensDecoder",
@@ -23,9 +25,8 @@ __all__ = [
     "RankTable",
     "SplitPattern",
     "TokenTable",
-    "TokenizerBase",
+    "Tokenizer",
     "__version__",
-    "direct_method",
     "find_bad_rows",
     "from_printable",
     "give_back_large_blocks",
@@ -317,11 +318,97 @@ class MergeTrace:
     def is_whole(self) -> bool: ...
 
 @disjoint_base
-class TokenizerBase:
-    """The base class of `BPETokenizer`, which holds its state. The direct methods find the encoder in it."""
+class Tokenizer:
+    """The class that `BPETokenizer` derives from: its state, and its methods for one text."""
 
     _state: Any
     def __new__(cls, *arguments: object, **named: object) -> Self: ...
+    def encode(
+        self,
+        text: str,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        *,
+        disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
+    ) -> list[int]:
+        """Return the ids of a text.
+
+        Args:
+            text: Any text; a lone surrogate is encoded as U+FFFD.
+            add_special_tokens: Add the model's special tokens at both ends.
+            allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
+            disallowed_special: The special tokens that the text must not contain: `()`, `"all"` or a set.
+            threads: Number of threads; a long text is then cut where the ids do not depend on it.
+
+        Raises:
+            ArgumentTypeError: The text is not a `str`.
+            NotTrainedError: There is no vocabulary yet.
+            SpecialTokenError: The text contains a disallowed token, or a set names an unknown token.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<|end|>"], verbose=False)
+        >>> tokenizer.encode("ab<|end|>", allowed_special={"<|end|>"})
+        [257, 256]
+        >>> tokenizer.encode("ab<|end|>", disallowed_special="all")
+        Traceback (most recent call last):
+        bpe_tokenizer.errors.SpecialTokenError: the text holds the disallowed special token '<|end|>' at ...
+        """
+
+    def encode_to_numpy(
+        self,
+        text: str,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        *,
+        disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
+    ) -> npt.NDArray[np.uint32]:
+        """Return the ids of a text as an array of dtype uint32. Arguments and errors: `encode`.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.encode_to_numpy("abc")
+        array([256,  99], dtype=uint32)
+        """
+
+    def count_tokens(
+        self,
+        text: str,
+        *,
+        add_special_tokens: bool = False,
+        allowed_special: AllowedSpecial = "none",
+        disallowed_special: DisallowedSpecial = (),
+        threads: int | None = 1,
+    ) -> int:
+        """Return `len(encode(text))` without building the list; see `encode`.
+
+        >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).count_tokens("abc")
+        2
+        """
+
+    def decode(
+        self,
+        ids: Ids,
+        skip_special_tokens: bool = False,
+        errors: str = "replace",
+    ) -> str:
+        """Return the text of ids.
+
+        Args:
+            ids: A list, a NumPy array, a PyTorch tensor, an `EncodingResult`, or a single id.
+            skip_special_tokens: Leave special tokens out.
+            errors: The error handler for bytes that are not UTF-8: `"replace"` makes them U+FFFD,
+                `"strict"` raises; any handler of `bytes.decode`.
+
+        Raises:
+            DecodingError: The bytes are not UTF-8, and `errors` is `"strict"`.
+            NotTrainedError: There is no vocabulary yet.
+            OptionError: There is no such error handler.
+            UnknownIdError: An id is not in the vocabulary.
+
+        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
+        >>> tokenizer.decode([256, 33])
+        'ab!'
+        """
 
 @final
 class Encoder:
@@ -707,10 +794,3 @@ def words(text: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]: .
 # The tokens of both parts of each merge, which a space separates. None where a part or the product is not the
 # text of a token.
 def split_merges(merges: list[bytes], of_text: dict[bytes, bytes]) -> list[tuple[bytes, bytes] | None]: ...
-
-# A method descriptor for a class whose instances have a `CompiledModel` in `_state`, in place of one of its
-# functions named in `arguments.py`. A call with arguments of the usual types and values goes to the encoder,
-# every other call to the function. `doc` begins with the name and the signature, for `__text_signature__`.
-def direct_method(
-    owner: type, name: str, function: Callable[..., object], doc: str
-) -> Callable[..., object]: ...

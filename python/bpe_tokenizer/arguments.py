@@ -12,16 +12,14 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, SupportsIndex, TypedDict, TypeVar, cast
+from typing import Any, Protocol, SupportsIndex, TypedDict, TypeVar, cast
 
-from bpe_tokenizer import _core
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError, TokenizerError, shorten
 
 __all__ = [
     "NoArguments",
     "TextCollection",
     "argument_error",
-    "calls_directly",
     "check_choice",
     "check_flag",
     "check_integer",
@@ -40,9 +38,6 @@ __all__ = [
 
 _Item = TypeVar("_Item")
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
-_Class = TypeVar("_Class", bound=type)
-# The methods of `BPETokenizer` whose usual calls go to the encoder.
-_DIRECT: Final = ("encode", "encode_to_numpy", "count_tokens", "decode")
 # Classes that know their length.
 _BUILT_IN = frozenset({list, tuple, set, frozenset, dict, range, str})
 # Longer than any system accepts.
@@ -408,34 +403,11 @@ def argument_error(function: Callable[..., Any], unknown: Iterable[str]) -> Argu
     """Return the error for arguments that a function does not have.
 
     >>> from bpe_tokenizer import BPETokenizer
-    >>> print(argument_error(BPETokenizer.encode, ["oops", "num_threads"]))
-    encode() has no argument 'num_threads', which sentencepiece has; use threads=n
+    >>> print(argument_error(BPETokenizer.train, ["oops", "num_threads"]))
+    train() has no argument 'num_threads', which sentencepiece has; use threads=n
     """
     from bpe_tokenizer.other_libraries.arguments import other_arguments, unknown_argument
 
     call, names = function.__name__, list(unknown)
     (name, *_) = other_arguments(call, names) or names
     return ArgumentTypeError(unknown_argument(call, name, inspect.signature(function).parameters))
-
-
-def calls_directly(tokenizer: _Class) -> _Class:
-    """Let the usual calls of some methods of `BPETokenizer` go to the encoder without their Python function.
-
-    Python takes longer to call a function with optional arguments than the core to encode a short text. A
-    call whose arguments have the usual types and values, such as `encode(text)`, goes to the encoder. Every
-    other call goes to the function, which defines what the method does. The descriptors have the names, the
-    signatures and the docstrings of the functions, but not their annotations.
-
-    >>> from bpe_tokenizer import BPETokenizer
-    >>> inspect.ismethoddescriptor(BPETokenizer.encode)
-    True
-    """
-    for name in _DIRECT:
-        function = vars(tokenizer)[name]
-        signature = inspect.signature(function)
-        parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-        shown = signature.replace(parameters=parameters, return_annotation=signature.empty)
-        # How the interpreter's own methods are documented, for `inspect.signature` to read.
-        doc = f"{name}{shown}\n--\n\n{inspect.getdoc(function)}".replace("(self", "($self", 1)
-        setattr(tokenizer, name, _core.direct_method(tokenizer, name, function, doc))
-    return tokenizer

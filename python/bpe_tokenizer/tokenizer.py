@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cas
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import (
     argument_error,
-    calls_directly,
     check_choice,
     check_flag,
     check_integer,
@@ -56,12 +55,14 @@ from bpe_tokenizer.streaming import EncodeStream, StreamDecoder
 
 # Methods import the rooms that not every program needs; tests/test_import.py checks it.
 if TYPE_CHECKING:
+    from typing import Self
+
     import numpy as np
     import numpy.typing as npt
     import tiktoken as tiktoken_library
     import tokenizers as tokenizers_library
     from transformers import PreTrainedTokenizerFast
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
     from bpe_tokenizer.arguments import NoArguments
     from bpe_tokenizer.chat.encoding import ChatEncoding, ChatTemplateLike, MessageSpan
@@ -144,8 +145,7 @@ class RoleToken(Generic[_Value]):
         instance._state = compiled.with_role(self.role, content)
 
 
-@calls_directly
-class BPETokenizer(_core.TokenizerBase, OtherNames):
+class BPETokenizer(_core.Tokenizer, OtherNames):
     """A byte-level BPE tokenizer: train it or load it, then encode and decode.
 
     Threads may share a tokenizer: training and adding special tokens replace its whole state in one step.
@@ -1292,74 +1292,6 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
 
     # Encoding
 
-    @checks_names
-    def encode(
-        self,
-        text: str,
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        *,
-        disallowed_special: DisallowedSpecial = (),
-        threads: int | None = 1,
-        **unknown: Unpack[NoArguments],
-    ) -> list[int]:
-        """Return the ids of a text.
-
-        Args:
-            text: Any text; a lone surrogate is encoded as U+FFFD.
-            add_special_tokens: Add the model's special tokens at both ends.
-            allowed_special: The special tokens that are recognised: `"none"`, `"all"` or a set.
-            disallowed_special: The special tokens that the text must not contain: `()`, `"all"` or a set.
-            threads: Number of threads; a long text is then cut where the ids do not depend on it.
-
-        Raises:
-            ArgumentTypeError: The text is not a `str`.
-            NotTrainedError: There is no vocabulary yet.
-            SpecialTokenError: The text contains a disallowed token, or a set names an unknown token.
-
-        >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<|end|>"], verbose=False)
-        >>> tokenizer.encode("ab<|end|>", allowed_special={"<|end|>"})
-        [257, 256]
-        >>> tokenizer.encode("ab<|end|>", disallowed_special="all")
-        Traceback (most recent call last):
-        bpe_tokenizer.errors.SpecialTokenError: the text holds the disallowed special token '<|end|>' at ...
-        """
-        if unknown:
-            raise argument_error(BPETokenizer.encode, unknown)
-        compiled = self._compiled()
-        check_text("encode", text)
-        special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
-        ids = compiled.encoder.encode(text, special, thread_count(threads))
-        prefix, suffix = compiled.added_ids(add_special_tokens)
-        return [*prefix, *ids, *suffix] if prefix or suffix else ids
-
-    def encode_to_numpy(
-        self,
-        text: str,
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        *,
-        disallowed_special: DisallowedSpecial = (),
-        threads: int | None = 1,
-    ) -> npt.NDArray[np.uint32]:
-        """Return the ids of a text as an array of dtype uint32. Arguments and errors: `encode`.
-
-        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
-        >>> tokenizer.encode_to_numpy("abc")
-        array([256,  99], dtype=uint32)
-        """
-        compiled = self._compiled()
-        check_text("encode_to_numpy", text)
-        special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
-        ids = compiled.encoder.encode_numpy(text, special, thread_count(threads))
-        prefix_suffix = compiled.added_ids(add_special_tokens)
-        if any(prefix_suffix):
-            import numpy as np
-
-            prefix, suffix = (np.array(added, dtype=np.uint32) for added in prefix_suffix)
-            return np.concatenate([prefix, ids, suffix])
-        return ids
-
     def encode_bytes(
         self,
         data: bytes | bytearray | memoryview,
@@ -2186,26 +2118,6 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         strings = self._compiled().token_strings
         return [strings[token_id] for token_id in ids]
 
-    def count_tokens(
-        self,
-        text: str,
-        *,
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        disallowed_special: DisallowedSpecial = (),
-        threads: int | None = 1,
-    ) -> int:
-        """Return `len(encode(text))` without building the list; see `encode`.
-
-        >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).count_tokens("abc")
-        2
-        """
-        compiled = self._compiled()
-        check_text("count_tokens", text)
-        special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
-        added = sum(map(len, compiled.added_ids(add_special_tokens)))
-        return compiled.encoder.count(text, special, thread_count(threads)) + added
-
     def truncate(
         self,
         text: str,
@@ -2338,44 +2250,6 @@ class BPETokenizer(_core.TokenizerBase, OtherNames):
         return EncodeStream(compiled.encoder, resolve_allowed_special(compiled, (), allowed_special))
 
     # Decoding
-
-    @checks_names
-    def decode(
-        self,
-        ids: Ids,
-        skip_special_tokens: bool = False,
-        errors: str = "replace",
-        **unknown: Unpack[NoArguments],
-    ) -> str:
-        """Return the text of ids.
-
-        Args:
-            ids: A list, a NumPy array, a PyTorch tensor, an `EncodingResult`, or a single id.
-            skip_special_tokens: Leave special tokens out.
-            errors: The error handler for bytes that are not UTF-8: `"replace"` makes them U+FFFD,
-                `"strict"` raises; any handler of `bytes.decode`.
-
-        Raises:
-            DecodingError: The bytes are not UTF-8, and `errors` is `"strict"`.
-            NotTrainedError: There is no vocabulary yet.
-            OptionError: There is no such error handler.
-            UnknownIdError: An id is not in the vocabulary.
-
-        >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
-        >>> tokenizer.decode([256, 33])
-        'ab!'
-        """
-        if unknown:
-            raise argument_error(BPETokenizer.decode, unknown)
-        encoder = self._compiled().encoder
-        check_error_handler(errors)
-        row = id_row(ids)
-        try:
-            return encoder.decode_text(row, skip_special_tokens, errors)
-        except UnicodeDecodeError as error:
-            raise decoding_error(error) from None
-        except ArgumentTypeError as error:
-            raise row_error(error, row) from None
 
     @checks_names
     def decode_bytes(

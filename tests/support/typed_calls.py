@@ -23,7 +23,7 @@ from bpe_tokenizer.tokenizer import BatchEncoding
 from bpe_tokenizer.view.visualization import Visualization
 
 if TYPE_CHECKING:
-    from typing_extensions import assert_type
+    from typing import assert_type
 
 Array = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.uint32]

@@ -1,11 +1,10 @@
 //! Calls into the core: releases the GIL, polls for signals, converts errors to the package's classes.
 
-use crate::objects::{self, no_memory};
 use bpe_tokenizer_core::{Error, Interrupt, Result};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::Cell;
-use std::ffi::CString;
 use std::io;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
@@ -135,7 +134,7 @@ pub fn lock_unused<'a, T>(object: &'a Mutex<T>, name: &str) -> Result<MutexGuard
 /// The core's error as the package's exception.
 pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     if matches!(error, Error::OutOfMemory { .. }) {
-        return no_memory(py, &error.to_string());
+        return PyMemoryError::new_err(error.to_string());
     }
     let class = match error {
         Error::Pattern { .. } | Error::PatternGaveUp { .. } => "PatternError",
@@ -166,9 +165,8 @@ pub fn shown(value: &Bound<'_, PyAny>, limit: usize) -> String {
 /// An exception of `bpe_tokenizer.errors`.
 pub fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
     let create = || {
-        let name = CString::new(class).unwrap_or_default();
-        let class = objects::attribute(py, c"bpe_tokenizer.errors", &name)?;
-        class.call1((objects::string(py, &message)?,))
+        let errors = py.import("bpe_tokenizer.errors")?;
+        errors.getattr(class)?.call1((message,))
     };
     match create() {
         Ok(exception) => PyErr::from_value(exception),

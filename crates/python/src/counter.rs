@@ -169,9 +169,9 @@ fn read_arrays(
 
 fn to_arrays<'py>(py: Python<'py>, (data, offsets, counts): Buffers) -> PyResult<Arrays<'py>> {
     Ok((
-        objects::array(py, data)?,
-        objects::array(py, offsets)?,
-        objects::array(py, counts)?,
+        objects::array(py, data),
+        objects::array(py, offsets),
+        objects::array(py, counts),
     ))
 }
 

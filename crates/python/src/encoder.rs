@@ -4,8 +4,7 @@ use crate::buffer_pool::BufferPool;
 use crate::call::{self, to_python};
 use crate::decoded_rows::{decode_rows, Invalid, RowOptions};
 use crate::ids::{rows, PyIds};
-use crate::integers::Integers;
-use crate::items::{list_of, list_of_all, list_of_pairs};
+use crate::integers::{list_of_pairs, SharedIntegers};
 use crate::model::Model;
 use crate::objects;
 use crate::rows::{in_row, CheckedRows};
@@ -20,11 +19,8 @@ use bpe_tokenizer_core::encoder::{
 };
 use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
-use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::threads::ordered;
-use bpe_tokenizer_core::{Interrupt, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use rustc_hash::FxHashSet;
@@ -38,7 +34,7 @@ use std::sync::Arc;
 pub struct Encoder {
     pub core: Core,
     pub decoder: Decoder,
-    integers: Integers,
+    integers: SharedIntegers,
     /// The memory of large results that no longer exist.
     results: Arc<CorePool<u32>>,
 }
@@ -54,6 +50,9 @@ pub type PrefixSuffix = (Vec<u32>, Vec<u32>);
 
 /// The memory of fewer ids is kept for the next text: their array is a copy.
 const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
+
+/// A second thread does not pay for a text of so many bytes or characters.
+const MAX_FOR_ONE_THREAD: usize = 4 << 10;
 
 /// The memory of results of at least so many bytes is kept for the next ones, and at most so many.
 const MIN_POOLED_BYTES: usize = 1 << 20;
@@ -99,25 +98,6 @@ pub enum Memory {
 }
 
 impl Encoder {
-    /// As `call::run`. Without enough memory, kept memory is freed, the caches give way, and `work` runs once more.
-    fn run<T: Send>(
-        &self,
-        py: Python<'_>,
-        bytes: usize,
-        work: impl Fn(&Interrupt<'_>) -> Result<T> + Sync,
-    ) -> PyResult<T> {
-        match call::run(py, bytes, &work) {
-            Err(error) if error.is_instance_of::<PyMemoryError>(py) => {
-                let freed = self.results.free_smaller(usize::MAX);
-                if self.core.give_way() || freed {
-                    return call::run(py, bytes, &work);
-                }
-                Err(error)
-            }
-            result => result,
-        }
-    }
-
     /// Memory for the ids of so many bytes of texts.
     fn room(&self, memory: Memory, bytes: usize) -> Vec<u32> {
         if memory == Memory::Pooled {
@@ -134,38 +114,28 @@ impl Encoder {
         &self,
         py: Python<'_>,
         text: TextSource<'_>,
-        special: &Special,
-        (prefix, suffix): &PrefixSuffix,
+        special: Special,
+        threads: usize,
+        added: PrefixSuffix,
         memory: Memory,
     ) -> PyResult<Vec<u32>> {
-        self.run(py, text.len(), |interrupt| {
+        if threads != 1 && text.len() > MAX_FOR_ONE_THREAD {
+            let options = options(special, threads, added);
+            let text = std::iter::once(text);
+            return Ok(self.batch(py, text, &options, memory)?.ids);
+        }
+        let (prefix, suffix) = &added;
+        call::run(py, text.len(), |interrupt| {
             let mut ids = match text.len() <= 4 * MAX_KEPT_IDS {
                 true => KEPT_IDS.take(),
                 false => self.room(memory, text.estimated_bytes()),
             };
             ids.clear();
             append(&mut ids, prefix)?;
-            self.core.encode(text, special, &mut ids, interrupt)?;
+            self.core.encode(text, &special, &mut ids, interrupt)?;
             append(&mut ids, suffix)?;
             Ok(ids)
         })
-    }
-
-    /// The ids of a text that several threads may encode.
-    fn ids_in_threads(
-        &self,
-        py: Python<'_>,
-        text: PyTextSource,
-        special: Special,
-        threads: usize,
-        memory: Memory,
-    ) -> PyResult<Vec<u32>> {
-        let affixes = PrefixSuffix::default();
-        if threads == 1 {
-            return self.ids(py, text.get(), &special, &affixes, memory);
-        }
-        let options = options(special, threads, affixes);
-        Ok(self.batch(py, &[text], &options, memory)?.ids)
     }
 
     /// The number of ids of a text.
@@ -173,31 +143,21 @@ impl Encoder {
         &self,
         py: Python<'_>,
         text: TextSource<'_>,
-        special: &Special,
+        special: Special,
+        threads: usize,
     ) -> PyResult<usize> {
-        self.run(py, text.len(), |interrupt| {
-            self.core.count(text, special, interrupt)
-        })
-    }
-
-    /// The first special token in a text: its content and first byte.
-    pub fn find_special_in(
-        &self,
-        py: Python<'_>,
-        text: Text<'_>,
-        special: &Special,
-    ) -> PyResult<Option<(String, usize)>> {
-        self.run(py, text.as_bytes().len(), |interrupt| {
-            self.core.find_special(text, special, interrupt)
+        call::run(py, text.len(), |interrupt| {
+            if threads == 1 || text.len() <= MAX_FOR_ONE_THREAD {
+                return self.core.count(text, &special, interrupt);
+            }
+            let options = options(special, threads, PrefixSuffix::default());
+            self.core
+                .count_all(std::iter::once(text), &options, interrupt)
         })
     }
 
     /// The list of the ids of a text.
     pub fn list_of<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
-        if ids.capacity() > 4 * MAX_KEPT_IDS {
-            self.announce(py, ids.len());
-            return list_of_all(py, ids, &self.integers);
-        }
         let list = self.list(py, &ids);
         keep(ids);
         list
@@ -215,25 +175,20 @@ impl Encoder {
             return objects::pooled_array(py, ids, Some(&self.results));
         }
         if ids.len() >= MAX_KEPT_IDS {
-            return objects::array(py, ids);
+            return Ok(objects::array(py, ids));
         }
-        let array = objects::array_of(py, &ids);
+        let array = PyArray1::from_slice(py, &ids);
         keep(ids);
-        array
-    }
-
-    fn announce(&self, py: Python<'_>, ids: usize) {
-        let vocab_size = self.core.model().vocabulary().len();
-        self.integers.announce(py, ids, vocab_size);
+        Ok(array)
     }
 
     pub fn list<'py>(&self, py: Python<'py>, ids: &[u32]) -> PyResult<Bound<'py, PyList>> {
-        self.announce(py, ids.len());
-        list_of(py, ids, &self.integers)
+        let vocab_size = self.core.model().vocabulary().len();
+        self.integers.list(py, ids, vocab_size)
     }
 
     fn bytes_of(&self, py: Python<'_>, ids: &PyIds, options: DecodeOptions) -> PyResult<Vec<u8>> {
-        self.run(py, 4 * ids.0.len(), |interrupt| {
+        call::run(py, 4 * ids.0.len(), |interrupt| {
             let mut bytes = Vec::new();
             self.decoder
                 .decode(&ids.0, options, &mut bytes, interrupt)?;
@@ -252,7 +207,7 @@ impl Encoder {
     ) -> PyResult<Vec<Vec<u8>>> {
         let rows: Vec<_> = batch.iter().enumerate().collect();
         let size = |(_, ids): &(usize, &PyIds)| 4 * ids.0.len();
-        self.run(py, rows.iter().map(size).sum(), |interrupt| {
+        call::run(py, rows.iter().map(size).sum(), |interrupt| {
             ordered::map(&rows, threads, size, interrupt, |&(row, ids)| {
                 let mut kept = Cow::Borrowed(ids.0.as_slice());
                 if skip_id.is_some_and(|skip_id| kept.contains(&skip_id)) {
@@ -267,16 +222,15 @@ impl Encoder {
         })
     }
 
-    fn batch(
+    fn batch<'a>(
         &self,
         py: Python<'_>,
-        texts: &[PyTextSource],
+        texts: impl Iterator<Item = TextSource<'a>> + Clone + Send + Sync,
         options: &BatchOptions,
         memory: Memory,
     ) -> PyResult<Ragged> {
-        let texts = texts.iter().map(PyTextSource::get);
         let bytes = texts.clone().map(TextSource::estimated_bytes).sum();
-        self.run(py, bytes, |interrupt| {
+        call::run(py, bytes, |interrupt| {
             let texts = texts.clone();
             match memory {
                 Memory::New => self.core.encode_all(texts, options, interrupt),
@@ -291,7 +245,7 @@ impl Encoder {
 
     fn arrays<'py>(&self, py: Python<'py>, ragged: Ragged) -> PyResult<Arrays<'py>> {
         let ids = self.array_of(py, ragged.ids)?;
-        Ok((ids, objects::array(py, ragged.offsets)?))
+        Ok((ids, objects::array(py, ragged.offsets)))
     }
 }
 
@@ -304,7 +258,7 @@ impl Encoder {
         Ok(Self {
             decoder: Decoder::new(core.model().clone()),
             core,
-            integers: Integers::default(),
+            integers: SharedIntegers::default(),
             results: Arc::new(CorePool::new(MAX_POOLED_BYTES)),
         })
     }
@@ -324,7 +278,8 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.ids_in_threads(py, text, special.0, threads, Memory::New)?;
+        let none = PrefixSuffix::default();
+        let ids = self.ids(py, text.get(), special.0, threads, none, Memory::New)?;
         self.list_of(py, ids)
     }
 
@@ -336,7 +291,8 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let ids = self.ids_in_threads(py, text, special.0, threads, Memory::Pooled)?;
+        let none = PrefixSuffix::default();
+        let ids = self.ids(py, text.get(), special.0, threads, none, Memory::Pooled)?;
         self.array_of(py, ids)
     }
 
@@ -350,7 +306,7 @@ impl Encoder {
         tile: bool,
     ) -> PyResult<WithOffsets<'py>> {
         let in_characters = value_of(py, "unit", unit, &[("char", true), ("byte", false)])?;
-        let (ids, spans) = self.run(py, text.len(), |interrupt| {
+        let (ids, spans) = call::run(py, text.len(), |interrupt| {
             let (mut ids, mut spans, mut room) = (Vec::new(), Vec::new(), Ok(()));
             make_room(&mut ids, text.len() / 3);
             make_room(&mut spans, text.len() / 3);
@@ -384,7 +340,7 @@ impl Encoder {
         text: PyText,
         special: PySpecial,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let starts = self.run(py, text.len(), |interrupt| {
+        let starts = call::run(py, text.len(), |interrupt| {
             let (mut found, mut room) = (Vec::new(), Ok(()));
             make_room(&mut found, text.len() / 3);
             let (given, mut starts) = (text.as_text(), text.characters());
@@ -402,7 +358,7 @@ impl Encoder {
             room?;
             Ok(found)
         })?;
-        objects::array(py, starts)
+        Ok(objects::array(py, starts))
     }
 
     #[pyo3(signature = (segments, special=PySpecial::none(), markup=FxHashSet::default()))]
@@ -427,7 +383,7 @@ impl Encoder {
             }
         }
         let segment_of = |byte: usize| ends.partition_point(|&end| end <= byte);
-        let (ids, covered) = self.run(py, text.len(), |interrupt| {
+        let (ids, covered) = call::run(py, text.len(), |interrupt| {
             let (mut ids, mut covered) = (Vec::new(), Vec::new());
             let trusted = Trusted {
                 ranges: &trusted,
@@ -453,12 +409,16 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let options = options(special.0, threads, PrefixSuffix::default());
-        let Ragged { ids, offsets } = self.batch(py, &texts, &options, Memory::New)?;
-        self.announce(py, ids.len());
+        let Ragged { ids, offsets } = self.batch(
+            py,
+            texts.iter().map(PyTextSource::get),
+            &options,
+            Memory::New,
+        )?;
         let rows = offsets.windows(2).map(|row| {
             let ids = &ids[row[0] as usize..row[1] as usize];
             // New lists make the garbage collector visit those that it knows, again and again.
-            list_of(py, ids, &self.integers).inspect(|row| objects::hide(row))
+            self.list(py, ids).inspect(objects::hide)
         });
         let rows = objects::list(py, rows)?;
         rows.iter().for_each(|row| objects::show(&row));
@@ -475,7 +435,12 @@ impl Encoder {
         prefix_suffix_ids: PrefixSuffix,
     ) -> PyResult<Arrays<'py>> {
         let options = options(special.0, threads, prefix_suffix_ids);
-        let ragged = self.batch(py, &texts, &options, Memory::Pooled)?;
+        let ragged = self.batch(
+            py,
+            texts.iter().map(PyTextSource::get),
+            &options,
+            Memory::Pooled,
+        )?;
         self.arrays(py, ragged)
     }
 
@@ -496,14 +461,14 @@ impl Encoder {
         let (pool, fresh) = (pool.map(|pool| &pool.ids), Arc::default());
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
         let Ragged { ids, offsets } =
-            self.run(py, data.len() + size_of_val(offsets), |interrupt| {
+            call::run(py, data.len() + size_of_val(offsets), |interrupt| {
                 let texts = CheckedRows::check(data, offsets, threads, interrupt)?;
                 let pool = pool.map_or(&fresh, |pool| pool);
                 self.core
                     .encode_pooled(texts.texts(), pool, &options, interrupt)
             })?;
         let ids = objects::pooled_array(py, ids, pool)?;
-        Ok((ids, objects::array(py, offsets)?))
+        Ok((ids, objects::array(py, offsets)))
     }
 
     #[pyo3(signature = (paths, separator=None, special=PySpecial::none(), disallowed=PySpecial::none(), threads=0,
@@ -525,7 +490,7 @@ impl Encoder {
         };
         let separator = separator.as_ref().map(|text| text.expect_str(py));
         let separator = separator.transpose()?;
-        let ragged = self.run(py, usize::MAX, |interrupt| {
+        let ragged = call::run(py, usize::MAX, |interrupt| {
             self.core
                 .encode_files(&paths, separator, &self.results, &options, interrupt)
         })?;
@@ -540,14 +505,7 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<usize> {
-        if threads == 1 {
-            return self.count_ids(py, text.get(), &special.0);
-        }
-        let options = options(special.0, threads, PrefixSuffix::default());
-        self.run(py, text.get().len(), |interrupt| {
-            let texts = std::iter::once(text.get());
-            self.core.count_all(texts, &options, interrupt)
-        })
+        self.count_ids(py, text.get(), special.0, threads)
     }
 
     #[pyo3(signature = (text, max_tokens, special=PySpecial::none()))]
@@ -559,7 +517,7 @@ impl Encoder {
         special: PySpecial,
     ) -> PyResult<usize> {
         let string = text.expect_str(py)?;
-        let bytes = self.run(py, text.len(), |interrupt| {
+        let bytes = call::run(py, text.len(), |interrupt| {
             self.core
                 .truncate(string, max_tokens, &special.0, interrupt)
         })?;
@@ -572,7 +530,10 @@ impl Encoder {
         text: PyText,
         special: PySpecial,
     ) -> PyResult<Option<(String, usize)>> {
-        let found = self.find_special_in(py, text.as_text(), &special.0)?;
+        let found = call::run(py, text.len(), |interrupt| {
+            self.core
+                .find_special(text.as_text(), &special.0, interrupt)
+        })?;
         Ok(found.map(|(content, byte)| (content, text.characters().floor(byte))))
     }
 
@@ -583,7 +544,7 @@ impl Encoder {
         text: PyText,
         special: PySpecial,
     ) -> PyResult<Bound<'py, PyList>> {
-        let (bytes, ends) = self.run(py, text.len(), |interrupt| {
+        let (bytes, ends) = call::run(py, text.len(), |interrupt| {
             let (mut bytes, mut ends) = (Vec::new(), Vec::new());
             self.core
                 .for_each_piece(text.as_text(), &special.0, interrupt, |piece| {
@@ -600,7 +561,7 @@ impl Encoder {
     }
 
     fn trace_merges(&self, py: Python<'_>, piece: &[u8]) -> PyResult<MergeTrace> {
-        let trace = self.run(py, piece.len(), |interrupt| {
+        let trace = call::run(py, piece.len(), |interrupt| {
             self.core.merger().trace(piece, interrupt)
         })?;
         Ok(trace.into())
@@ -616,7 +577,7 @@ impl Encoder {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let options = decode_options(skip_special_tokens, replaces_broken);
         let size = 4 * ids.0.len();
-        let length = self.run(py, size, |interrupt| {
+        let length = call::run(py, size, |interrupt| {
             self.decoder.length(&ids.0, options, interrupt)
         })?;
         match length {
@@ -691,10 +652,10 @@ impl Encoder {
         };
         let (ids, offsets) = (ids.as_slice()?, offsets.as_slice()?);
         let size = 4 * ids.len() + size_of_val(offsets);
-        let (text, ends) = self.run(py, size, |interrupt| {
+        let (text, ends) = call::run(py, size, |interrupt| {
             decode_rows(&self.decoder, ids, offsets, &options, interrupt)
         })?;
-        Ok((objects::array(py, text)?, objects::array(py, ends)?))
+        Ok((objects::array(py, text), objects::array(py, ends)))
     }
 
     fn cache_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -76,7 +76,7 @@ pub fn split_merges<'py>(
         .map(|merge| Ok(merge.cast_into()?))
         .collect::<PyResult<_>>()?;
     let pairs = merges.iter().map(|merge| match pair(merge.as_bytes()) {
-        Some((left, right)) => objects::tuple(py, left.clone(), right.clone()),
+        Some((left, right)) => objects::tuple(py, left.clone(), right.clone()).map(Bound::into_any),
         None => Ok(py.None().into_bound(py)),
     });
     objects::list(py, pairs)

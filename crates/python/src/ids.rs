@@ -1,8 +1,7 @@
 //! Ids to and from Python.
 
 use crate::call::{exception, shown, to_python};
-use crate::items::extend_from_ints;
-use crate::objects;
+use crate::integers::read_ids;
 use crate::sequence::items_by;
 use bpe_tokenizer_core::model::NONE;
 use bpe_tokenizer_core::reserve;
@@ -53,7 +52,8 @@ pub fn rows(object: &Bound<'_, PyAny>) -> PyResult<Vec<PyIds>> {
 
 /// The error of a row, with its number.
 fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
-    let base = objects::attribute(py, c"bpe_tokenizer.errors", c"TokenizerError");
+    let errors = py.import("bpe_tokenizer.errors");
+    let base = errors.and_then(|errors| errors.getattr("TokenizerError"));
     if !base.is_ok_and(|base| error.is_instance(py, &base)) {
         return error;
     }
@@ -67,7 +67,7 @@ fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
 fn from_list(list: &Bound<'_, PyList>) -> PyResult<PyIds> {
     let mut ids =
         reserve::with_capacity(list.len()).map_err(|error| to_python(list.py(), &error))?;
-    extend_from_ints(&mut ids, list)?;
+    read_ids(&mut ids, list);
     if ids.len() == list.len() {
         return Ok(PyIds(ids));
     }

@@ -1,141 +1,136 @@
-//! The `int` objects of ids, which the lists of ids share: to make an integer takes longer than to find its id.
+//! Lists of ids to and from Python. The `int` objects of ids are made once and shared: to make one takes longer than to find
+//! an id.
 //!
-//! Where the layout of objects is known, the shared integers are in one array of the process. The id gives the address of
-//! its integer, and the address gives the id. Elsewhere, each encoder has a table of integers.
-//!
-//! `unsafe`: the array is written and read through its address, and references are counted in place. The GIL is held, as
-//! `py` shows.
+//! `unsafe`: `read_ids` reads the items of a list by CPython's documented C interface, while nothing can change the list.
 
 #![allow(unsafe_code)]
 
-use crate::layout::{Digit, Layout, Object};
 use crate::objects;
-use bpe_tokenizer_core::reserve;
+use bpe_tokenizer_core::reserve::with_capacity;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
-use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
+use pyo3::sync::critical_section::with_critical_section;
+use pyo3::types::{PyInt, PyList};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 /// Ids that an encoder returns before their integers are shared.
 const SHARE_AFTER: usize = 16 << 10;
-/// Smaller integers can be shared. The array takes at most 8 MiB.
-const MAX_SHARED: usize = 1 << 18;
+/// The sizes of the tables, for small vocabularies and for others. The second takes about 10 MB.
+const SIZES: [usize; 2] = [1 << 16, 1 << 18];
+static TABLES: [OnceLock<Vec<Py<PyInt>>>; 2] = [OnceLock::new(), OnceLock::new()];
 
-/// The place of an integer. It has as many bytes as Python gives an integer: two are in a cache line.
-#[repr(C, align(32))]
-struct Place(MaybeUninit<Digit>);
-
-struct Places(UnsafeCell<[Place; MAX_SHARED]>);
-
-// SAFETY: only threads that hold the GIL read and write it.
-unsafe impl Sync for Places {}
-
-/// The shared integers; the integer is the index. Pages without an integer take no memory. CPython also has an object for
-/// each integer below 257. The array does not use these, so programs must compare ids with `==`.
-static PLACES: Places = Places(UnsafeCell::new(
-    [const { Place(MaybeUninit::uninit()) }; MAX_SHARED],
-));
-/// The number of places that have an integer: the first ones. Each keeps a reference, so that Python never frees one.
-static SHARED: AtomicUsize = AtomicUsize::new(0);
-
-/// The shared integers of the process. There are none if the layout of objects is not known.
-#[derive(Clone, Copy)]
-pub struct SharedIntegers<'py> {
-    start: *mut Place,
-    count: usize,
-    /// The GIL is held as long as the value lives.
-    pub py: Python<'py>,
+/// The objects of the integers from 0 on, up to a size, with those of a smaller table. None without memory for them.
+fn make(py: Python<'_>, size: usize) -> Option<Vec<Py<PyInt>>> {
+    let mut objects = with_capacity(size).ok()?;
+    let smaller = TABLES[0].get().map_or(&[][..], Vec::as_slice);
+    objects.extend(smaller.iter().map(|object| object.clone_ref(py)));
+    while objects.len() < size {
+        objects.push(objects::integer(py, objects.len()).ok()?.unbind());
+    }
+    Some(objects)
 }
 
-impl<'py> SharedIntegers<'py> {
-    pub fn of(py: Python<'py>) -> Self {
-        Self {
-            start: PLACES.0.get().cast(),
-            count: SHARED.load(Ordering::Relaxed),
-            py,
-        }
-    }
-
-    /// Makes the integers below a number, if they are not there yet.
-    fn make(_: Python<'_>, layout: Layout, count: usize) {
-        let (places, count) = (PLACES.0.get().cast::<Place>(), count.min(MAX_SHARED));
-        for number in SHARED.load(Ordering::Relaxed)..count {
-            let integer = Place(MaybeUninit::new(layout.integer(number as u32)));
-            // SAFETY: the number is below `MAX_SHARED`, and nobody reads the place before `SHARED` is stored below.
-            unsafe { places.add(number).write(integer) };
-        }
-        SHARED.fetch_max(count, Ordering::Relaxed);
-    }
-
-    /// A new reference to an integer.
-    #[inline(always)]
-    pub fn get(self, number: usize) -> Option<*mut ffi::PyObject> {
-        // SAFETY: the first `count` places have an integer, which lives as long as the process.
-        (number < self.count).then(|| unsafe { add_reference(self.start.add(number).cast()) })
-    }
-
-    /// The number of an object that is a shared integer.
-    #[inline(always)]
-    pub fn number_of(self, object: *mut ffi::PyObject) -> Option<u32> {
-        let number = (object as usize).wrapping_sub(self.start as usize) / size_of::<Place>();
-        (number < self.count).then_some(number as u32)
+#[inline]
+fn integer<'py>(
+    table: &[Py<PyInt>],
+    py: Python<'py>,
+    number: usize,
+) -> PyResult<Bound<'py, PyInt>> {
+    match table.get(number) {
+        Some(object) => Ok(object.bind(py).clone()),
+        None => objects::integer(py, number),
     }
 }
 
-/// A reference to an object, in addition to those that exist.
-///
-/// # Safety
-/// The object lives, its layout is known, and the GIL is held.
-#[inline(always)]
-pub unsafe fn add_reference(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: the caller's promise. This is what `Py_INCREF` of the stable ABI of 3.10 does.
-    unsafe { (*object.cast::<Object>()).references += 1 };
-    object
-}
-
-/// Decides when the integers of an encoder's ids are shared.
+/// The integers of an encoder's ids.
 #[derive(Default)]
-pub struct Integers {
+pub struct SharedIntegers {
     /// Ids returned so far.
     returned: AtomicUsize,
-    /// The integers, if the layout of objects is not known.
-    table: OnceLock<Box<[Py<PyInt>]>>,
 }
 
-impl Integers {
-    /// Announces a result of so many ids. The integers of the vocabulary are shared once enough ids were returned.
-    pub fn announce(&self, py: Python<'_>, ids: usize, vocab_size: usize) {
-        let count = vocab_size.min(MAX_SHARED);
-        if SHARED.load(Ordering::Relaxed) >= count || self.table.get().is_some() {
-            return;
+impl SharedIntegers {
+    /// The integers for a result of so many ids. They are shared once enough ids were returned.
+    fn table(&self, py: Python<'_>, ids: usize, vocab_size: usize) -> &'static [Py<PyInt>] {
+        let which = usize::from(vocab_size > SIZES[0]);
+        if let Some(table) = TABLES[which].get() {
+            return table;
         }
         let returned = self.returned.fetch_add(ids, Ordering::Relaxed);
         if returned.saturating_add(ids) < SHARE_AFTER {
-            return;
+            return &[];
         }
-        match Layout::of(py) {
-            Some(layout) => SharedIntegers::make(py, layout, count),
-            // Without memory, later calls try again.
-            None => drop(table_of(py, count).map(|table| self.table.set(table))),
+        // Another thread may be faster. Without memory, later calls try again.
+        if let Some(table) = make(py, SIZES[which]) {
+            let _ = TABLES[which].set(table);
         }
+        TABLES[which].get().map_or(&[], Vec::as_slice)
     }
 
-    /// The integer of an id, where the layout of objects is not known.
-    pub fn integer<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyInt>> {
-        match self.table.get().and_then(|table| table.get(id as usize)) {
-            Some(integer) => Ok(integer.bind(py).clone()),
-            None => objects::integer(py, id as usize),
-        }
+    /// A list of ids.
+    pub fn list<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &[u32],
+        vocab_size: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let table = self.table(py, ids.len(), vocab_size);
+        objects::list(py, ids.iter().map(|&id| integer(table, py, id as usize)))
     }
 }
 
-fn table_of(py: Python<'_>, count: usize) -> Option<Box<[Py<PyInt>]>> {
-    let mut table = reserve::with_capacity(count).ok()?;
-    for number in 0..count {
-        table.push(objects::integer(py, number).ok()?.unbind());
-    }
-    Some(table.into_boxed_slice())
+/// A list of tuples of two integers. Where a pair begins with the integer that ends the previous one, as adjacent spans
+/// do, they share the object.
+pub fn list_of_pairs<'py>(
+    py: Python<'py>,
+    pairs: &[(usize, usize)],
+) -> PyResult<Bound<'py, PyList>> {
+    let made = TABLES.iter().rev().find_map(OnceLock::get);
+    let table = made.map_or(&[][..], Vec::as_slice);
+    let mut last = (usize::MAX, objects::integer(py, 0)?);
+    let items = pairs.iter().map(|&(first, second)| {
+        let start = match last.0 == first {
+            true => last.1.clone(),
+            false => integer(table, py, first)?,
+        };
+        let end = integer(table, py, second)?;
+        last = (second, end.clone());
+        objects::tuple(py, start, end)
+    });
+    objects::list(py, items)
+}
+
+/// Appends the ids of a list, up to the first item that is not exactly an `int` or does not fit an id. `ids` has room for
+/// those of the list.
+pub fn read_ids(ids: &mut Vec<u32>, list: &Bound<'_, PyList>) {
+    with_critical_section(list, || {
+        // SAFETY: nothing here runs Python code, and other threads wait: the list keeps its items.
+        let items = unsafe {
+            let items = ffi::PySequence_Fast_ITEMS(list.as_ptr());
+            std::slice::from_raw_parts(
+                if items.is_null() {
+                    NonNull::dangling().as_ptr()
+                } else {
+                    items
+                },
+                list.len(),
+            )
+        };
+        for &item in items {
+            // SAFETY: the item lives. The value is read of an `int`.
+            let number = unsafe {
+                if ffi::PyLong_CheckExact(item) == 0 {
+                    return;
+                }
+                ffi::PyLong_AsLongLongAndOverflow(item, &mut 0)
+            };
+            // Too large a number is -1.
+            let Ok(id) = u32::try_from(number) else {
+                return;
+            };
+            ids.push(id);
+        }
+    });
 }

@@ -7,13 +7,10 @@ mod call;
 mod counter;
 mod decimal;
 mod decoded_rows;
-mod direct_calls;
 mod encoder;
 mod gguf;
 mod ids;
 mod integers;
-mod items;
-mod layout;
 mod model;
 mod objects;
 mod pattern;
@@ -28,21 +25,22 @@ mod stream;
 mod strings;
 mod text;
 mod token_table;
-mod tokenizer_base;
+mod tokenizer;
 mod trace;
 mod words;
 
 use bpe_tokenizer_core::text as printable;
 use pyo3::prelude::*;
 
-#[pymodule]
+#[pymodule(gil_used = false)]
 mod _core {
     use pyo3::prelude::*;
 
     /// Loads NumPy's C interface now: a signal during the load on first use would cause a panic.
     #[pymodule_init]
     fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::objects::array::<u32>(module.py(), Vec::new()).map(|_| ())
+        crate::objects::array::<u32>(module.py(), Vec::new());
+        Ok(())
     }
 
     #[pymodule_export]
@@ -51,8 +49,6 @@ mod _core {
     use super::counter::{PieceCounter, PieceReader};
     #[pymodule_export]
     use super::decimal::{read_ids, write_ids};
-    #[pymodule_export]
-    use super::direct_calls::direct_method;
     #[pymodule_export]
     use super::encoder::Encoder;
     #[pymodule_export]
@@ -76,7 +72,7 @@ mod _core {
     #[pymodule_export]
     use super::token_table::{AddedTokensDecoder, TokenTable};
     #[pymodule_export]
-    use super::tokenizer_base::TokenizerBase;
+    use super::tokenizer::Tokenizer;
     #[pymodule_export]
     use super::trace::{MergeStep, MergeTrace};
     #[pymodule_export]

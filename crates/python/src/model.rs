@@ -18,7 +18,7 @@ use bpe_tokenizer_core::text::{from_printable, to_printable};
 use bpe_tokenizer_core::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -222,8 +222,10 @@ impl Model {
     fn merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let token = |id| self.core.vocabulary().token(id).unwrap_or_default();
         let merges = self.core.merges().iter();
-        let merges =
-            merges.map(|&(left, right, _)| objects::pair_of_bytes(py, token(left), token(right)));
+        let merges = merges.map(|&(left, right, _)| {
+            let [left, right] = [left, right].map(|id| objects::bytes(py, token(id)));
+            objects::tuple(py, left?, right?)
+        });
         objects::list(py, merges)
     }
 
@@ -372,7 +374,7 @@ impl Model {
                 Some(token) => token.content.clone(),
                 None => self.written(token),
             };
-            let key = objects::string(py, &written)?;
+            let key = PyString::new(py, &written);
             if let Some(other) = vocab.get_item(&key)? {
                 let message = format!(
                     "the ids {other} and {id} are the same token, {}; a file that names tokens by their text cannot hold both",
@@ -387,10 +389,10 @@ impl Model {
 
     fn printable_merges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let written = |id| self.written(self.core.vocabulary().token(id).unwrap_or_default());
-        let merges =
-            self.core.merges().iter().map(|&(left, right, _)| {
-                objects::pair_of_strings(py, &written(left), &written(right))
-            });
+        let merges = self.core.merges().iter().map(|&(left, right, _)| {
+            let [left, right] = [left, right].map(|id| PyString::new(py, &written(id)));
+            objects::tuple(py, left, right)
+        });
         objects::list(py, merges)
     }
 

@@ -7,7 +7,7 @@ use crate::settings::value_of;
 use bpe_tokenizer_core::pretokenize::{self, Engines, SplitPattern as Core};
 use bpe_tokenizer_core::reserve::push;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyString};
 use std::sync::OnceLock;
 
 const ENGINES: [(&str, Engines); 3] = [
@@ -33,7 +33,10 @@ fn pieces<'py>(py: Python<'py>, pattern: &Core, text: &str) -> PyResult<Bound<'p
         outcome.map(|()| pieces)
     })?;
     let pieces = pieces.into_iter();
-    objects::list(py, pieces.map(|range| objects::string(py, &text[range])))
+    objects::list(
+        py,
+        pieces.map(|range| PyString::from_bytes(py, text[range].as_bytes())),
+    )
 }
 
 #[pymethods]

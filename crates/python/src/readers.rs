@@ -64,8 +64,8 @@ pub fn read_rows<'py>(
     let undecided = undecided.map(|row| (row.number, row.range.start, row.range.end, row.before));
     Ok((
         objects::pooled_array(py, rows.data, pool)?,
-        objects::array(py, offsets)?,
-        objects::array(py, rows.numbers)?,
+        objects::array(py, offsets),
+        objects::array(py, rows.numbers),
         undecided.collect(),
         rows.count,
     ))
@@ -79,5 +79,5 @@ pub fn find_bad_rows<'py>(
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
     let bad = run(py, data.len(), |_| bad_rows(data, offsets))?;
-    objects::array(py, bad)
+    Ok(objects::array(py, bad))
 }

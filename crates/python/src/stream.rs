@@ -44,12 +44,12 @@ impl EncodeStream {
         text: PyText,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let ids = self.pushed(py, text)?;
-        objects::array(py, ids)
+        Ok(objects::array(py, ids))
     }
 
     fn finish_numpy<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let ids = self.finished(py)?;
-        objects::array(py, ids)
+        Ok(objects::array(py, ids))
     }
 }
 

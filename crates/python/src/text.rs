@@ -15,10 +15,9 @@ use rustc_hash::FxHashSet;
 /// A `str` or `bytes` argument, held for a call without the GIL.
 pub enum PyText {
     Str(PyBackedStr),
-    /// The UTF-8 of a `str` for which Python has none: Python would make it more slowly, and keep it.
+    /// The UTF-8 of a `str` that is not ASCII: Python would make it more slowly, and keep it.
     Made(String),
-    /// A `str` with surrogates of which two are a pair, or whose layout is not known: pairs are joined, lone ones become
-    /// U+FFFD. The numbers count the characters of the result up to each joined pair, inclusive.
+    /// A `str` with surrogates of which two are a pair: pairs are joined, lone ones become U+FFFD. The numbers count the characters of the result up to each joined pair, inclusive.
     Repaired(String, Vec<usize>),
     Bytes(PyBackedBytes),
 }
@@ -29,25 +28,22 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(text) = object.cast::<PyString>() {
             let text = text.to_owned();
-            if let Some(TextSource::Units(units)) = source_of(&text) {
+            if let TextSource::Units(units) = source_of(&text)? {
                 if !units.has_pairs() {
                     let mut utf8 = String::new();
                     let made = units.append_to(&mut utf8);
                     made.map_err(|error| to_python(object.py(), &error))?;
                     return Ok(Self::Made(utf8));
                 }
+                return repair(&text);
             }
-            return match PyBackedStr::try_from(text.clone()) {
-                Ok(text) => Ok(Self::Str(text)),
-                Err(error) if error.is_instance_of::<PyMemoryError>(object.py()) => Err(error),
-                Err(_) => repair(&text),
-            };
+            return PyBackedStr::try_from(text).map(Self::Str);
         }
         if let Ok(bytes) = object.cast::<PyBytes>() {
             return Ok(Self::Bytes(bytes.to_owned().into()));
         }
         if let Ok(bytes) = object.cast::<PyByteArray>() {
-            return Ok(Self::Bytes(objects::bytes_of(&bytes)?.into()));
+            return Ok(Self::Bytes(bytes.to_owned().into()));
         }
         let given = object.get_type().qualname()?;
         let message = format!("text must be str or bytes, not {given}");
@@ -57,7 +53,7 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
 
 /// A `str` or `bytes` argument of a call that needs no positions in its UTF-8, held without the GIL.
 pub enum PyTextSource {
-    /// A `str` whose UTF-8 Python does not have.
+    /// A `str` that is not ASCII.
     Units(HeldUnits),
     Text(PyText),
 }
@@ -66,11 +62,12 @@ impl<'py> FromPyObject<'_, 'py> for PyTextSource {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let text = object.cast::<PyString>().ok();
-        match text.and_then(|text| HeldUnits::of(&text)) {
-            Some(units) => Ok(Self::Units(units)),
-            None => object.extract().map(Self::Text),
+        if let Ok(text) = object.cast::<PyString>() {
+            if let Some(units) = HeldUnits::of(&text)? {
+                return Ok(Self::Units(units));
+            }
         }
+        object.extract().map(Self::Text)
     }
 }
 

@@ -18,5 +18,5 @@ pub fn words<'py>(py: Python<'py>, text: &str) -> PyResult<(Offsets<'py>, Offset
             .map(|(start, word)| (offset(start), offset(start + word.len())))
             .unzip())
     })?;
-    Ok((objects::array(py, starts)?, objects::array(py, ends)?))
+    Ok((objects::array(py, starts), objects::array(py, ends)))
 }

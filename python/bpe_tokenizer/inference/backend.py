@@ -7,7 +7,7 @@ from enum import Enum
 __all__ = ["InferenceBackend"]
 
 
-class InferenceBackend(str, Enum):
+class InferenceBackend(str, Enum):  # noqa: UP042 - its `str()` has the class's name
     """An engine for language models, on the hardware that it is made for, in order of preference.
 
     `engines/registry.py` has the `Engine` record of each.

@@ -37,8 +37,7 @@ _OPTIONS_OF_SENTENCEPIECE: Final = _rows(
 _ENCODE_OF_SENTENCEPIECE: Final = _OPTIONS_OF_SENTENCEPIECE | _rows(
     ("add_bos add_eos", "use add_special_tokens=True"), ("reverse", "reverse the result")
 )
-# `tokenizer(text, ...)` of transformers, without what ours takes. Its `encode` and `batch_encode_plus` pass
-# the same arguments on.
+# `tokenizer(text, ...)` of transformers, without what ours takes.
 _CALL_OF_TRANSFORMERS: Final = _rows(
     ("return_attention_mask", "use tokenizer(text, return_dict=True), which always holds attention_mask"),
     ("return_token_type_ids", _IN_FACE),
@@ -48,13 +47,6 @@ _CALL_OF_TRANSFORMERS: Final = _rows(
     ("text_target text_pair_target", "use tokenizer(texts) for the labels, in a call of their own"),
     ("tokenizer_kwargs", "pass its items as arguments"),
     ("split_special_tokens", "use allowed_special='none' for True, allowed_special='all' for False"),
-)
-_ENCODE_OF_TRANSFORMERS: Final = _CALL_OF_TRANSFORMERS | _rows(
-    (
-        "text_pair padding truncation max_length padding_side pad_to_multiple_of stride return_tensors "
-        "is_split_into_words return_overflowing_tokens return_offsets_mapping",
-        "use tokenizer(text, {name}=...)",
-    ),
 )
 # Settings of a tokenizer's object.
 _SETTINGS_OF_TRANSFORMERS: Final = _rows(
@@ -281,26 +273,6 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
             ),
         ),
     },
-    "encode": {
-        "transformers": _ENCODE_OF_TRANSFORMERS,
-        "tokenizers": _rows(
-            ("sequence", "use encode(text)"),
-            ("pair", "use tokenizer(text, text_pair=...)"),
-            ("is_pretokenized", "use tokenizer(words, is_split_into_words=True)"),
-        ),
-        "sentencepiece": _ENCODE_OF_SENTENCEPIECE
-        | _rows(
-            ("input", "use encode(text), or encode_batch(texts) for several"),
-            (
-                "out_type return_type",
-                "leave it out for ids, use tokenize(text) for token strings, encode_with_offsets(text) for "
-                "spans",
-            ),
-            ("return_bytes", "use encode_with_offsets(text, unit='byte')"),
-            ("num_threads thread_pool", "use threads=n"),
-        ),
-        "": _rows(("truncation_side return_dict", "use tokenizer(text, {name}=...)")),
-    },
     "encode_batch": {
         "tiktoken": _rows(("text", "use encode_batch(texts)"), ("num_threads", "use threads=n")),
         "transformers": _CALL_OF_TRANSFORMERS
@@ -330,17 +302,6 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
             ("return_bytes", "use encode_with_offsets(text, unit='byte')"),
             ("num_threads thread_pool", "use encode_batch(texts, threads=n), whose rows hold tokens"),
         ),
-    },
-    "decode": {
-        "tiktoken": _rows(("tokens", "use decode(ids)")),
-        "transformers": _DECODE_OF_TRANSFORMERS | _rows(("token_ids", "use decode(ids)")),
-        "sentencepiece": _rows(
-            ("input", "use decode(ids), or convert_tokens_to_string(tokens) for token strings"),
-            ("out_type return_type", "leave it out for a str, use decode_bytes(ids) for bytes"),
-            ("return_bytes", "use decode_bytes(ids)"),
-            ("num_threads thread_pool", "use decode_batch(rows, threads=n)"),
-        ),
-        "": _rows(("skip_padding threads", "use decode_batch(rows, {name}=...)")),
     },
     "decode_bytes": {"tiktoken": _rows(("tokens", "use decode_bytes(ids)"))},
     "decode_batch": {

@@ -15,7 +15,7 @@ from .splitting import GPT2_SPLIT_PATTERN, split
 from .text import FilePath, replace_surrogates
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 # Swaps the two characters, so that a text with a "Ġ" survives a round trip.
 SWAP_SPACE = str.maketrans(" Ġ", "Ġ ")

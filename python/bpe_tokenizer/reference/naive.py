@@ -18,7 +18,7 @@ from .special import AllowedSpecial, SpecialTokens, allowed_tokens, check_specia
 from .text import FilePath, TokenizerError, replace_surrogates
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 
 class Merge(NamedTuple):

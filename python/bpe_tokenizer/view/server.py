@@ -126,7 +126,7 @@ def create_app(
                 await self.answer(request, send)
             except _RequestError as error:
                 await refusal(error)(scope, receive, send)
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 pass  # The server closes the connection.
 
     async def get_page(request: Any, send: _Send) -> None:

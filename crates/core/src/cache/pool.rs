@@ -147,25 +147,15 @@ impl WorkspacePool {
 
     /// Drops all pieces and resets the counters. A cache in use is dropped when it is next taken.
     pub fn clear(&self) {
-        self.give_way();
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        self.entries.store(0, Ordering::Relaxed);
         for place in &self.workspaces {
+            if let Ok(mut workspace) = place.workspace.try_lock() {
+                *workspace = None;
+            }
             place.hits.store(0, Ordering::Relaxed);
             place.misses.store(0, Ordering::Relaxed);
         }
-    }
-
-    /// Drops all pieces, as memory is short. A cache in use is dropped when it is next taken. Returns whether any
-    /// memory is free now.
-    pub fn give_way(&self) -> bool {
-        self.generation.fetch_add(1, Ordering::Relaxed);
-        self.entries.store(0, Ordering::Relaxed);
-        let mut has_dropped = false;
-        for place in &self.workspaces {
-            if let Ok(mut workspace) = place.workspace.try_lock() {
-                has_dropped |= workspace.take().is_some();
-            }
-        }
-        has_dropped
     }
 }
 

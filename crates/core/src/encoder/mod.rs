@@ -209,11 +209,6 @@ impl Encoder {
         Ok(first)
     }
 
-    /// Drops what calls can make again, as memory is short. Returns whether any memory is free now.
-    pub fn give_way(&self) -> bool {
-        self.workspaces.give_way()
-    }
-
     /// The caches of the threads.
     pub fn caches(&self) -> &WorkspacePool {
         &self.workspaces
