@@ -1,5 +1,5 @@
 # The two commands of a newcomer: `make demo` and `make test`. Both set everything up first, in .venv,
-# and need Python 3.10 or newer, a Rust toolchain and make.
+# and need Python 3.11 or newer, a Rust toolchain and make.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -215,7 +215,7 @@ clean:  ## Remove everything that was built or installed here
 # What is installed is recorded in stamp files; each rule runs again when a file it names has changed.
 
 $(VENV)/.created:
-	@$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 10) else 0)'
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) 'maturin>=1.9,<2'
 	@touch $@

@@ -36,7 +36,7 @@ class Record:
     def __init__(
         self, run: str, complete: bool, options: Mapping[str, Any], directory: Path = DIRECTORY
     ) -> None:
-        now = datetime.datetime.now(datetime.timezone.utc)
+        now = datetime.datetime.now(datetime.UTC)
         directory.mkdir(parents=True, exist_ok=True)
         self.path = directory / f"{now:%Y-%m-%d}.jsonl"
         self._begin = time.monotonic()
