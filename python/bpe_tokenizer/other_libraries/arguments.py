@@ -352,8 +352,8 @@ def unknown_argument(call: str, name: str, parameters: Iterable[str]) -> str:
 
     >>> unknown_argument("encode", "threads_", ["text", "threads"])
     "encode() has no argument 'threads_'; did you mean 'threads'?"
-    >>> print(unknown_argument("encode", "pair", ["text", "threads"]))
-    encode() has no argument 'pair', which tokenizers has; use tokenizer(text, text_pair=...)
+    >>> print(unknown_argument("id_to_token", "id", ["token_id"]))
+    id_to_token() has no argument 'id', which tokenizers has; use id_to_token(token_id)
     """
     message = f"{_SHOWN_CALLS.get(call, call)}() has no argument {shorten(name)}"
     found = {
