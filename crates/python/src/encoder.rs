@@ -51,7 +51,7 @@ pub type PrefixSuffix = (Vec<u32>, Vec<u32>);
 /// The memory of fewer ids is kept for the next text: their array is a copy.
 const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
 
-/// A second thread does not pay for a text of so many bytes or characters.
+/// One thread encodes a text of at most this number of bytes or characters: to start others takes longer.
 const MAX_FOR_ONE_THREAD: usize = 4 << 10;
 
 /// The memory of results of at least so many bytes is kept for the next ones, and at most so many.

@@ -52,7 +52,7 @@ pub struct SharedIntegers {
 }
 
 impl SharedIntegers {
-    /// The integers for a result of so many ids. They are shared once enough ids were returned.
+    /// The shared integers for a list with this number of ids; none before enough ids were returned.
     fn table(&self, py: Python<'_>, ids: usize, vocab_size: usize) -> &'static [Py<PyInt>] {
         let which = usize::from(vocab_size > SIZES[0]);
         if let Some(table) = TABLES[which].get() {

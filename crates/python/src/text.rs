@@ -17,7 +17,8 @@ pub enum PyText {
     Str(PyBackedStr),
     /// The UTF-8 of a `str` that is not ASCII: Python would make it more slowly, and keep it.
     Made(String),
-    /// A `str` with surrogates of which two are a pair: pairs are joined, lone ones become U+FFFD. The numbers count the characters of the result up to each joined pair, inclusive.
+    /// A `str` with surrogates of which two are a pair: pairs are joined, lone ones become U+FFFD. The numbers count the
+    /// characters of the result up to each joined pair, inclusive.
     Repaired(String, Vec<usize>),
     Bytes(PyBackedBytes),
 }

@@ -239,7 +239,7 @@ impl Tokenizer {
     ///
     /// Raises:
     ///     ArgumentTypeError: The text is not a `str`.
-    ///     NotTrainedError: There is no vocabulary yet.
+    ///     NotTrainedError: The tokenizer has no vocabulary yet.
     ///     SpecialTokenError: The text contains a disallowed token, or a set names an unknown token.
     ///
     /// >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<|end|>"], verbose=False)
@@ -338,8 +338,8 @@ impl Tokenizer {
     ///
     /// Raises:
     ///     DecodingError: The bytes are not UTF-8, and `errors` is `"strict"`.
-    ///     NotTrainedError: There is no vocabulary yet.
-    ///     OptionError: There is no such error handler.
+    ///     NotTrainedError: The tokenizer has no vocabulary yet.
+    ///     OptionError: `errors` does not name an error handler.
     ///     UnknownIdError: An id is not in the vocabulary.
     ///
     /// >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)

@@ -93,8 +93,8 @@ def _parameters(function: Callable[..., Any], name: str) -> tuple[Schema, Schema
             if position == 0 and argument.name in ("self", "cls"):
                 continue
             raise OptionError(f"the argument {argument.name!r} of the tool {name} has no type hint")
-        if argument.name not in hints:  # Python 3.14 finds none of an object that is no function
-            raise OptionError(f"the type hints of the tool {name} cannot be read: it is no function")
+        if argument.name not in hints:  # Python 3.14 finds no hints for other callables
+            raise OptionError(f"the type hints of the tool {name} cannot be read: it is not a function")
         where = f"the argument {argument.name!r} of {name}"
         properties[argument.name] = _hint_schema(hints[argument.name], where)
         if argument.default is inspect.Parameter.empty:
