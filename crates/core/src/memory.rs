@@ -179,22 +179,27 @@ pub fn has_room(bytes: usize) -> bool {
 /// Prefetches an entry of a table into the processor's cache. Any index is allowed.
 #[inline(always)]
 pub fn prefetch<T>(table: &[T], index: usize) {
+    prefetch_at(table.as_ptr().wrapping_add(index));
+}
+
+/// Prefetches what an address points to. Any address is allowed.
+#[inline(always)]
+pub fn prefetch_at<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
         // SAFETY: every x86-64 processor has the instruction, and it accepts any address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(table.as_ptr().wrapping_add(index).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(target_arch = "aarch64")]
     {
-        let entry = table.as_ptr().wrapping_add(index);
         // The intrinsic is not stable. SAFETY: every aarch64 processor has the instruction, and it accepts any address.
         unsafe {
-            std::arch::asm!("prfm pldl1keep, [{}]", in(reg) entry, options(nostack, preserves_flags, readonly));
+            std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
         };
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = table.get(index);
+    let _ = address;
 }
 
 #[cfg(test)]

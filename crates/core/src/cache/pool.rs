@@ -23,6 +23,8 @@ pub struct Workspace {
     pub misses: Misses,
     /// The UTF-8 of a text in code units.
     pub utf8: String,
+    /// The ids of one piece.
+    pub piece_ids: Vec<u32>,
     /// The pool's generation when the workspace was made.
     generation: u64,
 }
@@ -36,6 +38,7 @@ impl Workspace {
             keys: Default::default(),
             misses: Misses::default(),
             utf8: String::new(),
+            piece_ids: Vec::new(),
             generation,
         })
     }

@@ -18,6 +18,9 @@ const POLL_INTERVAL: usize = 1 << 14;
 /// The memory of longer UTF-8 is not kept for the next text.
 const MAX_KEPT_UTF8: usize = 256 << 10;
 
+/// The memory of more ids is not kept for the next piece.
+const MAX_KEPT_IDS: usize = 64 << 10;
+
 /// Encodes the segments of one call.
 pub struct PieceEncoder<'a> {
     splitter: &'a Splitter,
@@ -29,8 +32,8 @@ pub struct PieceEncoder<'a> {
     pieces_until_poll: usize,
     /// The error that stopped the current segment.
     failure: Option<Error>,
-    /// The ids of one piece; kept to reuse the allocation.
-    piece_ids: Vec<u32>,
+    /// The ids of one piece.
+    piece_ids: &'a mut Vec<u32>,
 }
 
 impl Encoder {
@@ -64,7 +67,7 @@ impl Encoder {
                 utf8: &mut workspace.utf8,
                 pieces_until_poll: POLL_INTERVAL,
                 failure: None,
-                piece_ids: Vec::new(),
+                piece_ids: &mut workspace.piece_ids,
             })
         })
     }
@@ -157,7 +160,7 @@ impl PieceEncoder<'_> {
             Segment::Added { .. } => return Ok(1),
             Segment::Text(text) => text,
         };
-        let (mut count, mut ids) = (0, std::mem::take(&mut self.piece_ids));
+        let (mut count, mut ids) = (0, take(self.piece_ids));
         if self.splitter.has_blocks(&text) {
             let mut from = 0;
             while from < text.text.len() {
@@ -177,7 +180,7 @@ impl PieceEncoder<'_> {
             })?;
             self.take_failure()?;
         }
-        self.piece_ids = ids;
+        self.keep_piece_ids(ids);
         Ok(count)
     }
 
@@ -208,6 +211,12 @@ impl PieceEncoder<'_> {
         Ok(())
     }
 
+    fn keep_piece_ids(&mut self, ids: Vec<u32>) {
+        if ids.capacity() <= MAX_KEPT_IDS {
+            *self.piece_ids = ids;
+        }
+    }
+
     /// Polls the interrupt.
     pub fn poll(&self) -> Result<()> {
         self.cached.interrupt.poll()
@@ -232,7 +241,7 @@ impl PieceEncoder<'_> {
             merger, interrupt, ..
         } = self.cached;
         if merger.widths_follow_from_ids() {
-            let mut ids = std::mem::take(&mut self.piece_ids);
+            let mut ids = take(self.piece_ids);
             ids.clear();
             let mut succeeded = self.encode_piece(piece.text, piece.range, &mut ids);
             if let Err(error) = reserve(tokens, ids.len()) {
@@ -250,7 +259,7 @@ impl PieceEncoder<'_> {
                 }
                 tokens.extend(ids.iter().map(|&id| (id, merger.width(id))));
             }
-            self.piece_ids = ids;
+            self.keep_piece_ids(ids);
             return succeeded;
         }
         let outcome = merger.encode_with_widths(&piece.text[piece.range], tokens, interrupt);
