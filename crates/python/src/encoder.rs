@@ -71,6 +71,7 @@ thread_local! {
 }
 
 /// Keeps the memory of ids that are no longer needed.
+#[inline]
 fn keep(ids: Vec<u32>) {
     if ids.capacity() <= 4 * MAX_KEPT_IDS {
         KEPT_IDS.set(ids);
@@ -110,49 +111,45 @@ impl Encoder {
     }
 
     /// The ids of a text, between those that are added before and after it.
+    #[inline]
     pub fn ids(
         &self,
         py: Python<'_>,
         text: TextSource<'_>,
-        special: Special,
-        threads: usize,
-        added: PrefixSuffix,
+        options: &BatchOptions,
         memory: Memory,
     ) -> PyResult<Vec<u32>> {
-        if threads != 1 && text.len() > MAX_FOR_ONE_THREAD {
-            let options = options(special, threads, added);
-            let text = std::iter::once(text);
-            return Ok(self.batch(py, text, &options, memory)?.ids);
+        if options.threads != 1 && text.len() > MAX_FOR_ONE_THREAD {
+            return Ok(self.batch(py, std::iter::once(text), options, memory)?.ids);
         }
-        let (prefix, suffix) = &added;
         call::run(py, text.len(), |interrupt| {
             let mut ids = match text.len() <= 4 * MAX_KEPT_IDS {
                 true => KEPT_IDS.take(),
                 false => self.room(memory, text.estimated_bytes()),
             };
             ids.clear();
-            append(&mut ids, prefix)?;
-            self.core.encode(text, &special, &mut ids, interrupt)?;
-            append(&mut ids, suffix)?;
+            append(&mut ids, &options.prefix_ids)?;
+            self.core
+                .encode(text, &options.special, &mut ids, interrupt)?;
+            append(&mut ids, &options.suffix_ids)?;
             Ok(ids)
         })
     }
 
-    /// The number of ids of a text.
+    /// The number of ids of a text, with those before and after it.
     pub fn count_ids(
         &self,
         py: Python<'_>,
         text: TextSource<'_>,
-        special: Special,
-        threads: usize,
+        options: &BatchOptions,
     ) -> PyResult<usize> {
         call::run(py, text.len(), |interrupt| {
-            if threads == 1 || text.len() <= MAX_FOR_ONE_THREAD {
-                return self.core.count(text, &special, interrupt);
+            if options.threads != 1 && text.len() > MAX_FOR_ONE_THREAD {
+                let text = std::iter::once(text);
+                return self.core.count_all(text, options, interrupt);
             }
-            let options = options(special, threads, PrefixSuffix::default());
-            self.core
-                .count_all(std::iter::once(text), &options, interrupt)
+            let count = self.core.count(text, &options.special, interrupt)?;
+            Ok(count + options.prefix_ids.len() + options.suffix_ids.len())
         })
     }
 
@@ -278,8 +275,8 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let none = PrefixSuffix::default();
-        let ids = self.ids(py, text.get(), special.0, threads, none, Memory::New)?;
+        let options = options(special.0, threads, PrefixSuffix::default());
+        let ids = self.ids(py, text.get(), &options, Memory::New)?;
         self.list_of(py, ids)
     }
 
@@ -291,8 +288,8 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let none = PrefixSuffix::default();
-        let ids = self.ids(py, text.get(), special.0, threads, none, Memory::Pooled)?;
+        let options = options(special.0, threads, PrefixSuffix::default());
+        let ids = self.ids(py, text.get(), &options, Memory::Pooled)?;
         self.array_of(py, ids)
     }
 
@@ -505,7 +502,8 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
     ) -> PyResult<usize> {
-        self.count_ids(py, text.get(), special.0, threads)
+        let options = options(special.0, threads, PrefixSuffix::default());
+        self.count_ids(py, text.get(), &options)
     }
 
     #[pyo3(signature = (text, max_tokens, special=PySpecial::none()))]

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::objects;
+use bpe_tokenizer_core::memory::prefetch_at;
 use bpe_tokenizer_core::reserve::with_capacity;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -15,6 +16,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
+/// The objects of so many ids are fetched from memory ahead of their use.
+const AHEAD: usize = 24;
 /// Ids that an encoder returns before their integers are shared.
 const SHARE_AFTER: usize = 16 << 10;
 /// The sizes of the tables, for small vocabularies and for others. The second takes about 10 MB.
@@ -118,16 +121,20 @@ pub fn read_ids(ids: &mut Vec<u32>, list: &Bound<'_, PyList>) {
                 list.len(),
             )
         };
-        for &item in items {
-            // SAFETY: the item lives. The value is read of an `int`.
+        for (position, &item) in items.iter().enumerate() {
+            if let Some(&next) = items.get(position + AHEAD) {
+                prefetch_at(next);
+            }
+            // SAFETY: the item lives. The value is read of an `int`. This is CPython's fastest function for it.
             let number = unsafe {
                 if ffi::PyLong_CheckExact(item) == 0 {
                     return;
                 }
-                ffi::PyLong_AsLongLongAndOverflow(item, &mut 0)
+                ffi::PyLong_AsSize_t(item)
             };
-            // Too large a number is -1.
             let Ok(id) = u32::try_from(number) else {
+                // A number that is negative or too large has raised an error.
+                drop(PyErr::take(list.py()));
                 return;
             };
             ids.push(id);

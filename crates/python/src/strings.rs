@@ -16,7 +16,7 @@ use pyo3::types::string::PyStringData;
 use pyo3::types::PyString;
 
 /// The text of a `str`: its ASCII, or its code units.
-#[inline]
+#[inline(always)]
 pub fn source_of<'a>(text: &'a Bound<'_, PyString>) -> PyResult<TextSource<'a>> {
     // SAFETY: as the module's comment says.
     Ok(match unsafe { text.data() }? {

@@ -8,7 +8,7 @@ use crate::encoder::{Encoder, Memory, PrefixSuffix};
 use crate::sequence;
 use crate::strings::source_of;
 use crate::text::PySpecial;
-use bpe_tokenizer_core::encoder::Special;
+use bpe_tokenizer_core::encoder::{BatchOptions, Special, TextSource};
 use bpe_tokenizer_core::threads::lock;
 use numpy::PyArray1;
 use pyo3::exceptions::{PyAttributeError, PyUnicodeDecodeError};
@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
+use std::borrow::Cow;
 use std::sync::Mutex;
 
 /// A tokenizer with or without a vocabulary.
@@ -55,21 +56,29 @@ struct Options<'py> {
 /// A checked call.
 struct Request<'a, 'py> {
     encoder: Bound<'py, Encoder>,
-    text: &'a Bound<'py, PyString>,
-    special: Special,
-    added: PrefixSuffix,
-    threads: usize,
+    text: TextSource<'a>,
+    options: Cow<'static, BatchOptions>,
 }
+
+/// The options of a call with a text alone.
+static USUAL: BatchOptions = BatchOptions {
+    special: Special::None,
+    disallowed: Special::None,
+    prefix_ids: Vec::new(),
+    suffix_ids: Vec::new(),
+    threads: 1,
+    job_bytes: 0,
+};
 
 impl Tokenizer {
     /// The `CompiledModel` and its encoder. Without a vocabulary, the model raises the error.
     fn compiled<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, Encoder>)> {
         let model = {
             let state = lock(&self.state);
-            let model = state.model.as_ref().map(|model| model.bind(py).clone());
-            if let (Some(model), Some(encoder)) = (&model, &state.encoder) {
-                return Ok((model.clone(), encoder.bind(py).clone()));
+            if let (Some(model), Some(encoder)) = (&state.model, &state.encoder) {
+                return Ok((model.bind(py).clone(), encoder.bind(py).clone()));
             }
+            let model = state.model.as_ref().map(|model| model.bind(py).clone());
             model.ok_or_else(|| PyAttributeError::new_err("_state"))?
         };
         // Without the lock: Python runs, and other threads may set the state.
@@ -83,6 +92,7 @@ impl Tokenizer {
         Ok((model, encoder))
     }
 
+    #[inline(always)]
     fn request<'a, 'py>(
         slf: &Bound<'py, Self>,
         method: &'static str,
@@ -97,28 +107,37 @@ impl Tokenizer {
         }
         Ok(Request {
             encoder,
-            special: special(&model, text, &options)?,
-            threads: thread_count(&options.threads)?,
-            added: added_ids(&model, &options.add_special_tokens)?,
-            text: text.cast()?,
+            options: options.checked(&model, text)?,
+            text: source_of(text.cast()?)?,
         })
     }
 }
 
-impl<'py> Request<'_, 'py> {
-    /// The ids with those before and after, and the encoder.
-    fn ids(self, py: Python<'py>, memory: Memory) -> PyResult<(Vec<u32>, Bound<'py, Encoder>)> {
-        let (core, threads) = (self.encoder.get(), self.threads);
-        let text = source_of(self.text)?;
-        let ids = core.ids(py, text, self.special, threads, self.added, memory)?;
-        Ok((ids, self.encoder))
+impl<'py> Options<'py> {
+    fn are_usual(&self) -> bool {
+        self.add_special_tokens.0.is_none()
+            && self.allowed_special.0.is_none()
+            && self.disallowed_special.0.is_none()
+            && self.threads.0.is_none()
     }
 
-    fn count(self, py: Python<'py>) -> PyResult<usize> {
-        let (core, (prefix, suffix)) = (self.encoder.get(), self.added);
-        let text = source_of(self.text)?;
-        let count = core.count_ids(py, text, self.special, self.threads)?;
-        Ok(count + prefix.len() + suffix.len())
+    #[inline]
+    fn checked(
+        &self,
+        model: &Bound<'py, PyAny>,
+        text: &Bound<'py, PyAny>,
+    ) -> PyResult<Cow<'static, BatchOptions>> {
+        if self.are_usual() {
+            return Ok(Cow::Borrowed(&USUAL));
+        }
+        let (prefix_ids, suffix_ids) = added_ids(model, &self.add_special_tokens)?;
+        Ok(Cow::Owned(BatchOptions {
+            special: special(model, text, self)?,
+            threads: thread_count(&self.threads)?,
+            prefix_ids,
+            suffix_ids,
+            ..BatchOptions::default()
+        }))
     }
 }
 
@@ -268,8 +287,9 @@ impl Tokenizer {
             threads,
         };
         let request = Self::request(slf, "encode", text, options)?;
-        let (ids, encoder) = request.ids(slf.py(), Memory::New)?;
-        encoder.get().list_of(slf.py(), ids)
+        let encoder = request.encoder.get();
+        let ids = encoder.ids(slf.py(), request.text, &request.options, Memory::New)?;
+        encoder.list_of(slf.py(), ids)
     }
 
     /// Return the ids of a text as an array of dtype uint32. Arguments and errors: `encode`.
@@ -297,8 +317,9 @@ impl Tokenizer {
             threads,
         };
         let request = Self::request(slf, "encode_to_numpy", text, options)?;
-        let (ids, encoder) = request.ids(slf.py(), Memory::Pooled)?;
-        encoder.get().array_of(slf.py(), ids)
+        let encoder = request.encoder.get();
+        let ids = encoder.ids(slf.py(), request.text, &request.options, Memory::Pooled)?;
+        encoder.array_of(slf.py(), ids)
     }
 
     /// Return `len(encode(text))` without building the list; see `encode`.
@@ -325,7 +346,8 @@ impl Tokenizer {
             threads,
         };
         let request = Self::request(slf, "count_tokens", text, options)?;
-        request.count(slf.py())
+        let encoder = request.encoder.get();
+        encoder.count_ids(slf.py(), request.text, &request.options)
     }
 
     /// Return the text of ids.
@@ -356,13 +378,14 @@ impl Tokenizer {
         let py = slf.py();
         let (_, encoder) = slf.get().compiled(py)?;
         let decoding = || py.import(intern!(py, "bpe_tokenizer.decoding"));
-        let handler: PyBackedStr = match &errors.0 {
-            None => intern!(py, "replace").to_owned().try_into()?,
+        let handler: Option<PyBackedStr> = match &errors.0 {
+            None => None,
             Some(errors) => {
                 decoding()?.call_method1("check_error_handler", (errors,))?;
-                errors.extract()?
+                Some(errors.extract()?)
             }
         };
+        let handler = handler.as_deref().unwrap_or("replace");
         let is_list = ids.is_exact_instance_of::<PyList>();
         let row = match is_list {
             true => ids.clone(),
@@ -372,7 +395,7 @@ impl Tokenizer {
         let skips = skips.map_or(Ok(false), sequence::skip_special_tokens);
         let decoded = || {
             let ids = row.extract()?;
-            encoder.get().decode_text(py, ids, skips?, &handler)
+            encoder.get().decode_text(py, ids, skips?, handler)
         };
         decoded().map_err(|error| {
             let named = || -> PyResult<PyErr> {
