@@ -95,7 +95,7 @@ def test_keys_slider_field_list_and_tree(open_page: PageOpener, tokenizer: BPETo
     page.locator(".merges .step-slider").focus()
     page.keyboard.press("ArrowRight")
     assert step(page) == 1
-    assert "Merge 1: " in page.locator("#announcer").inner_text()
+    wait_until(page, "document.querySelector('#announcer').textContent.includes('Merge 1: ')")
     field = page.locator(".merges .step-field")
     field.fill("3")
     field.press("Enter")
