@@ -32,6 +32,7 @@ def tokenizers() -> dict[str, BPETokenizer]:
     return {"one": one, "a-tokenizer-with-a-very-long-name-" * 3: other}
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_wider_than_the_window(
@@ -51,6 +52,7 @@ def test_nothing_is_wider_than_the_window(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1280])
 def test_axe_finds_nothing(

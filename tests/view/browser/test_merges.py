@@ -199,6 +199,7 @@ def test_motion_follows_the_readers_choice(open_page: PageOpener, tokenizer: BPE
         assert (moving > 0) == (choice == "no-preference")
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("width", [320, 768, 1280, 2560])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessibility_and_widths(

@@ -270,6 +270,7 @@ def test_a_large_text_does_not_stutter(open_page: PageOpener, tokenizer: BPEToke
     assert page.locator(".pair-table tbody tr").count() == 50
 
 
+@pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("width", [320, 768, 1280, 2560])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessibility_and_widths(
