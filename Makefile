@@ -62,8 +62,8 @@ WASM := python/bpe_tokenizer/view/page/core.wasm
 WASM_TARGET := wasm32-unknown-unknown
 
 # Only the parts of llama.cpp that the tests use are compiled, with many sources in one unit, which those of ggml do not
-# permit. ggml keeps its own flags: the tests compare its results with those of PyTorch. The rest, which only hands work to
-# it, is optimised little: two thirds of the time. The two files, included by its projects, set what the command line cannot.
+# permit. ggml keeps its own flags: the tests compare its results with those of PyTorch. The two files, included by
+# its projects, set what the command line cannot.
 LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF \
     -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_SERVER=OFF -DCMAKE_UNITY_BUILD=ON \
     -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 -DCMAKE_PROJECT_ggml_INCLUDE=$(abspath $(ENGINES))/ggml.cmake \
@@ -268,9 +268,7 @@ $(ENGINES)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(ENGINES)
 	$(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
 	echo 'set(CMAKE_UNITY_BUILD OFF)' > $(ENGINES)/ggml.cmake
-	echo 'set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")' >> $(ENGINES)/ggml.cmake
 	echo 'set(LLAMA_BUILD_COMMON OFF)' > $(ENGINES)/llama.cmake
-	echo 'set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")' >> $(ENGINES)/llama.cmake
 	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" \
 	    $(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet \
 	    llama-cpp-python==0.3.36 gguf transformers datasets 'mlx-lm[cpu]' openvino-genai \
