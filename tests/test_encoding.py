@@ -143,7 +143,7 @@ def test_spans_own_their_integers() -> None:
     text = "hi \U0001f642" * 50_000  # more pairs than are made between two checks, and more numbers than ids
     expected = [(0, 2), (2, 3), (3, 3), (3, 3), (3, 3), (3, 4)]
     expected = [(start + 4 * n, end + 4 * n) for n in range(50_000) for start, end in expected]
-    number, blocks = tokenizer.encode("hihi")[0], 0
+    number, blocks = tokenizer.encode("hihi")[0], []
     for _ in range(4):
         before = sys.getrefcount(number)
         spans = tokenizer.encode_with_offsets(text)[1]
@@ -153,8 +153,9 @@ def test_spans_own_their_integers() -> None:
         assert all(one[1] is two[0] for one, two in pairwise(spans))
         del spans
         assert sys.getrefcount(number) == before
-        assert abs(sys.getallocatedblocks() - blocks) < 10_000 or not blocks  # of 300,000 integers
-        blocks = sys.getallocatedblocks()
+        blocks.append(sys.getallocatedblocks())
+    # What leaks in every round shows in each difference; what else the process does, in some.
+    assert min(abs(two - one) for one, two in pairwise(blocks)) < 1000
 
 
 def test_added_tokens_have_empty_spans(tokenizer: BPETokenizer) -> None:

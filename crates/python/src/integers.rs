@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-/// The objects of so many ids are fetched from memory ahead of their use.
+/// `read_ids` prefetches the object of the id that is this number of ids ahead.
 const AHEAD: usize = 24;
 /// Ids that an encoder returns before their integers are shared.
 const SHARE_AFTER: usize = 16 << 10;

@@ -121,6 +121,7 @@ impl<'py> Options<'py> {
             && self.threads.0.is_none()
     }
 
+    /// The options for the core. Those of a usual call need no check.
     #[inline]
     fn checked(
         &self,
