@@ -77,7 +77,8 @@ def test_memory_does_not_grow_with_the_corpus(kind: str, seed: str, place: Path)
 @pytest.mark.parametrize("kind", ["whole", "parts"])
 def test_memory_of_a_large_corpus(kind: str, place: Path) -> None:
     small, large = (peak(place, megabytes, kind) for megabytes in (400, 4000))
-    assert large < 1.1 * small + 30, (small, large)
+    # Under load the run holds some blocks more; a copy of one byte in forty would be more than this.
+    assert large < 1.1 * small + 80, (small, large)
 
 
 def test_memory_of_one_document(place: Path) -> None:
