@@ -147,7 +147,7 @@ fuzz: $(VENV)/.built $(VENV)/.test $(VENV)/.fuzz $(CARGO_FUZZ)/bin/cargo-fuzz  #
 mutants: $(VENV)/.built $(MUTATION)/.installed  ## Change the code in one place at a time: does a test notice? (MUTANTS="rust merge")
 	PATH="$(abspath $(MUTATION))/bin:$$PATH" $(MUTATION)/bin/python mutants/run.py $(MUTANTS)
 
-environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(COLUMNS)/.installed $(CARGO_FUZZ)/bin/cargo-fuzz
+environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(COLUMNS)/.installed
 
 # The message that is turned off is about other programs than these versions.
 docs: export NO_MKDOCS_2_WARNING := 1

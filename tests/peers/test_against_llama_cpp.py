@@ -131,6 +131,7 @@ def assert_same(theirs: LlamaCpp, model: Model, texts: Sequence[str]) -> None:
 # -- pre-tokenizers -------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("pre", FIRST_NAMES)
 def test_pre_tokenizers_cut_alike(tmp_path: Path, opened: Opened, pre: str, seed: int) -> None:
@@ -149,6 +150,7 @@ def test_every_name(tmp_path: Path, opened: Opened, pre: str | None) -> None:
 
 
 @pytest.mark.fixtures
+@pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("pre", FIRST_NAMES)
 def test_a_real_vocabulary_under_another_name(
     tmp_path: Path, opened: Opened, shared: Path, documents: Documents, pre: str
