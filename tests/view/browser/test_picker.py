@@ -85,6 +85,7 @@ def test_a_published_name_and_its_file(open_page: PageOpener, small: BPETokenize
     wait_until(page, "document.querySelector('[role=option].chip-special')?.textContent === '<|start|>'")
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize(
     ("name", "data"),
     [

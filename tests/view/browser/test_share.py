@@ -88,6 +88,7 @@ HOSTILE: list[object] = [
 ]
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize("state", HOSTILE)
 def test_a_hostile_link(open_page: PageOpener, tokenizer: BPETokenizer, state: object) -> None:
     page = open_page({"one": tokenizer}, "start", fragment=fragment(state))
@@ -96,6 +97,7 @@ def test_a_hostile_link(open_page: PageOpener, tokenizer: BPETokenizer, state: o
     assert page.evaluate("document.querySelectorAll('img').length") == 0
 
 
+@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize(
     "broken",
     [

@@ -270,31 +270,32 @@ def test_the_keyboard_is_enough(open_page: PageOpener, tokenizer: BPETokenizer) 
     assert page.locator("#mode-training").is_visible()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *ATTACKS,
-        "\x00\x01\x7f\u0085\u2028\u2029",
-        "\u202etxet\u202c \u2066a\u2069 \u200e\u200f",
-        "\u200b\u200c\u200d\ufeff\u00ad",
-        "\ud800 \udc00\ud800",
-        "e\u0301\u0302\u0303" * 50,
-        "🙂👩🏽‍🚀" * 5000,
-        "\n" * 3000,
-        "\t \t " * 500,
-        "ﷺ" * 500 + "שלום" * 500,
-    ],
+HOSTILE = (
+    *ATTACKS,
+    "\x00\x01\x7f\u0085\u2028\u2029",
+    "\u202etxet\u202c \u2066a\u2069 \u200e\u200f",
+    "\u200b\u200c\u200d\ufeff\u00ad",
+    "\ud800 \udc00\ud800",
+    "e\u0301\u0302\u0303" * 50,
+    "🙂👩🏽‍🚀" * 5000,
+    "\n" * 3000,
+    "\t \t " * 500,
+    "ﷺ" * 500 + "שלום" * 500,
 )
-def test_hostile_texts_are_shown_exactly(open_page: PageOpener, tokenizer: BPETokenizer, text: str) -> None:
+
+
+def test_hostile_texts_are_shown_exactly(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"mine": tokenizer}, "start", script=CLIPBOARD)
-    wait_for_count(page, tokenizer.count_tokens("start"))
-    paste(page, text)
-    ids = tokenizer.encode(text)
-    wait_for_count(page, len(ids))
-    assert json.loads(copied(page, "Copy ids")) == ids
-    assert page.locator("script").count() == 5
-    assert page.evaluate("document.querySelectorAll('*').length") < 5000
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for text in HOSTILE:
+        paste(page, "start")
+        wait_for_count(page, tokenizer.count_tokens("start"))
+        paste(page, text)
+        ids = tokenizer.encode(text)
+        wait_for_count(page, len(ids))
+        assert json.loads(copied(page, "Copy ids")) == ids, text[:100]
+        assert page.locator("script").count() == 5
+        assert page.evaluate("document.querySelectorAll('*').length") < 5000
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_random_texts_have_the_ids_of_the_package(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
