@@ -72,7 +72,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-page test-pythons screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-page test-pythons screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -174,6 +174,9 @@ format: $(VENV)/.lint  ## Format everything
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+size:  ## Print the code lines of each room beside its budget
+	@$(PYTHON) tools/size.py
 
 bench: $(VENV)/.built $(BENCH)/.installed  ## Measure against other packages, in 15 minutes (needs BPE_TOKENIZER_FIXTURES)
 	PYTHONPATH=python $(BENCH)/bin/python -m benchmarks $(ALL)
