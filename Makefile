@@ -39,10 +39,6 @@ DOCS := $(VENV)/docs
 BENCH := $(VENV)/bench
 # The same for files of documents.
 BENCH_CORPORA := $(VENV)/bench-corpora
-# What to change: make mutants MUTANTS="rust merge special" or MUTANTS="python formats"
-MUTANTS ?= rust special
-# The programs that change the code, and what the tests need.
-MUTATION := $(VENV)/mutation
 # The tokenizers in JavaScript that the page's core is compared with.
 NPM_PEERS := gpt-tokenizer@4.0.0 js-tiktoken@1.0.21 tiktoken@1.0.22 ai-tokenizer@1.0.6
 # The program that builds the fuzz targets.
@@ -72,7 +68,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-page test-pythons screenshots test-slow test-neon fuzz mutants environments docs docs-serve lint format size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-page test-pythons screenshots test-slow test-neon fuzz environments docs docs-serve lint format size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -143,9 +139,6 @@ test-neon:  ## Run the core's vector code as on ARM (needs gcc-aarch64-linux-gnu
 fuzz: $(VENV)/.built $(VENV)/.test $(VENV)/.fuzz $(CARGO_FUZZ)/bin/cargo-fuzz  ## Fuzz each target for MINUTES=2, two at a time; finds and counts at the end
 	$(CARGO) test --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-lint --lib
 	PATH="$(abspath $(CARGO_FUZZ))/bin:$$PATH" PYTHONPATH=python $(BIN)/python fuzz/run.py --minutes $(MINUTES) $(FUZZ)
-
-mutants: $(VENV)/.built $(MUTATION)/.installed  ## Change the code in one place at a time: does a test notice? (MUTANTS="rust merge")
-	PATH="$(abspath $(MUTATION))/bin:$$PATH" $(MUTATION)/bin/python mutants/run.py $(MUTANTS)
 
 environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(COLUMNS)/.installed
 
@@ -247,14 +240,6 @@ $(VENV)/.test $(VENV)/.peers $(VENV)/.lint: pyproject.toml | $(VENV)/.built
 $(TOKENIZERS1)/.installed: | $(VENV)/.created
 	$(BIN)/python -m venv $(TOKENIZERS1)
 	$(TOKENIZERS1)/bin/python -m pip --disable-pip-version-check install --quiet tokenizers==1.0.0rc3
-	@touch $@
-
-# The versions whose options mutants/run.py uses.
-$(MUTATION)/.installed: Makefile | $(VENV)/.created
-	$(BIN)/python -m venv $(MUTATION)
-	$(MUTATION)/bin/python -m pip --disable-pip-version-check install --quiet mutmut==3.8.1 $(TEST_PACKAGES) \
-	    regex tiktoken tokenizers huggingface-hub starlette uvicorn pyarrow zstandard
-	$(CARGO) install --quiet --locked --root $(MUTATION) cargo-mutants --version 27.1.0
 	@touch $@
 
 # The version whose options fuzz/run.py uses.

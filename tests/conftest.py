@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 
 from bpe_tokenizer import BPETokenizer
 from case_ids import case_id
@@ -20,9 +20,7 @@ _FIXTURES = "BPE_TOKENIZER_FIXTURES"
 
 # A deadline would only measure what else the machine does.
 settings.register_profile("tests", deadline=None)
-# For `make mutants`, where a failure is only counted.
-settings.register_profile("changes", deadline=None, phases=[Phase.explicit, Phase.generate])
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
+settings.load_profile("tests")
 
 # Tests change the working directory.
 if os.environ.get(_FIXTURES):
