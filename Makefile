@@ -51,8 +51,8 @@ TESTS := -m pytest -n 2 --dist worksteal
 TEST_PACKAGES := numpy typer rich jinja2 'pytest>=9' pytest-timeout pytest-xdist hypothesis
 # What the Python extension, and what the page's core is made of.
 sources = Cargo.toml $(wildcard Cargo.lock) $(shell find $(1) -name '*.rs' -o -name '*.json' -o -name Cargo.toml)
-CRATES := $(call sources,crates/core crates/readers crates/tokenizer-json crates/python)
-WASM_CRATES := $(call sources,crates/core crates/tokenizer-json crates/wasm)
+CRATES := $(call sources,crates/core crates/formats crates/readers crates/python)
+WASM_CRATES := $(call sources,crates/core crates/formats crates/wasm)
 # The page's core.
 WASM := python/bpe_tokenizer/view/page/core.wasm
 WASM_TARGET := wasm32-unknown-unknown

@@ -86,7 +86,7 @@ def test_the_make_targets_that_the_documents_name_exist() -> None:
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
 def test_make_wasm_fails_without_a_core_where_the_other_targets_go_on(tmp_path: Path) -> None:
-    for name in ("core", "tokenizer-json", "wasm", "readers", "python"):
+    for name in ("core", "formats", "wasm", "readers", "python"):
         (tmp_path / "crates" / name).mkdir(parents=True)
     for name, line in (("rustc", "echo /nonexistent"), ("rustup", "exit 1")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")

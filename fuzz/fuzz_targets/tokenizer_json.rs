@@ -5,7 +5,7 @@
 use bpe_tokenizer_core::model::{Model, Settings};
 use bpe_tokenizer_core::text::from_printable;
 use bpe_tokenizer_core::Encoder;
-use bpe_tokenizer_json::{AddedToken, TokenizerConfig, TokenizerJson};
+use bpe_tokenizer_formats::huggingface::document::{AddedToken, TokenizerConfig, TokenizerJson};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-"""Writes what the page's core knows about published tokenizers, from the package: run this file."""
+"""Writes what `crates/formats` knows about published tokenizers, from the package: run this file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bpe_tokenizer.special_tokens import _ROLE_NAMES
 
 __all__ = ["FILE", "published"]
 
-FILE = Path(__file__).parents[2] / "crates" / "wasm" / "src" / "published.json"
+FILE = Path(__file__).parents[2] / "crates" / "formats" / "src" / "published.json"
 
 
 def published() -> dict[str, Any]:

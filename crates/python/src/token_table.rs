@@ -6,7 +6,9 @@ use crate::settings::added_token_tuples;
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::is_printable;
-use bpe_tokenizer_json::{TokenizerConfig, TokenizerJson};
+use bpe_tokenizer_formats::huggingface::document::{
+    AddedToken as Entry, TokenizerConfig, TokenizerJson,
+};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -36,7 +38,7 @@ impl TokenTable {
     }
 }
 
-fn to_core(tokens: Vec<bpe_tokenizer_json::AddedToken>) -> Vec<AddedToken> {
+fn to_core(tokens: Vec<Entry>) -> Vec<AddedToken> {
     tokens.into_iter().map(AddedToken::from).collect()
 }
 

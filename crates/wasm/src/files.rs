@@ -2,9 +2,10 @@
 
 use crate::roles::find_roles;
 use crate::tokenizer::Tokenizer;
-use crate::{gpt2, huggingface, packed, ranks};
+use crate::{gpt2, packed, ranks};
 use bpe_tokenizer_core::error::shorten;
 use bpe_tokenizer_core::{Error, Model, Result};
+use bpe_tokenizer_formats::huggingface;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

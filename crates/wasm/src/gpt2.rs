@@ -3,7 +3,6 @@
 //! As `python/bpe_tokenizer/formats/gpt2/`, without the files that may be next to them.
 
 use crate::files::Options;
-use crate::published::published;
 use crate::settings::from_json;
 use bpe_tokenizer_core::error::{quoted, shorten, utf8};
 use bpe_tokenizer_core::model::{Model, Settings};
@@ -11,6 +10,7 @@ use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::{from_printable, to_printable};
 use bpe_tokenizer_core::{Error, Result};
+use bpe_tokenizer_formats::published::published;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 

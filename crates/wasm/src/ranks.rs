@@ -1,11 +1,11 @@
 //! Rank files of tiktoken, with what a file of ranks does not hold: the split pattern and the special tokens.
 
 use crate::files::Options;
-use crate::published::published;
 use bpe_tokenizer_core::model::{Model, Settings, Vocabulary};
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::{Error, Result};
+use bpe_tokenizer_formats::published::published;
 
 /// Reads a rank file. Known names give the split pattern and the special tokens that `options` lacks.
 pub fn read(name: &str, data: &[u8], options: &Options) -> Result<Model> {

@@ -1,7 +1,7 @@
 //! The special tokens by role, as `find_roles` of `python/bpe_tokenizer/special_tokens.py` finds them.
 
-use crate::published::published;
 use bpe_tokenizer_core::{Model, Result};
+use bpe_tokenizer_formats::published::published;
 use std::collections::BTreeMap;
 
 /// The text of the token of each role that has one. The first name that a token's text contains as a word decides; of

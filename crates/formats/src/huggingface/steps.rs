@@ -2,14 +2,14 @@
 //!
 //! As `normalizer.py`, `pre_tokenizer.py` and `components.py` of `python/bpe_tokenizer/formats/huggingface/`.
 
-use super::field::Field;
+use crate::error::{FormatError, Result};
+use crate::json::Field;
 use crate::published::published;
 use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::{
     from_oniguruma, objection, Behavior, Engines, Metaspace, PreTokenizer, Prepend, Split,
     SplitPattern,
 };
-use bpe_tokenizer_core::Result;
 
 const MAX_FIXED_LENGTH: u32 = 1000;
 
@@ -67,10 +67,11 @@ pub fn pattern(field: &Field<'_>) -> Result<String> {
             if let Some(problem) = objection(text, Engines::FromOniguruma) {
                 return Err(regex.refused(&format!("is not supported: it {problem}")));
             }
-            let translated = from_oniguruma(text).and_then(|pattern| {
-                SplitPattern::new(&pattern)?;
-                Ok(pattern)
-            });
+            let translated: bpe_tokenizer_core::Result<String> =
+                from_oniguruma(text).and_then(|pattern| {
+                    SplitPattern::new(&pattern)?;
+                    Ok(pattern)
+                });
             translated.map_err(|error| regex.refused(&format!("is not supported: {error}")))
         }
         _ => Err(field.refused(r#"must be {"Regex": pattern} or {"String": text}"#)),
@@ -257,7 +258,7 @@ fn read_split(step: &Field<'_>) -> Result<Split> {
     let pattern = pattern(&step.need("pattern")?)?;
     let behavior = read_behavior(&step.need("behavior")?)?;
     let invert = step.need("invert")?.flag()?;
-    let covers = || Ok::<_, bpe_tokenizer_core::Error>(published()?.covering.contains(&pattern));
+    let covers = || Ok::<_, FormatError>(published()?.covering.contains(&pattern));
     if behavior == Behavior::Isolated || (behavior == Behavior::Removed && invert && covers()?) {
         // "Isolated" keeps matches and the text between them, so `invert` has no effect. The patterns that cover
         // every text leave nothing between their matches.

@@ -1,7 +1,6 @@
 //! What the package knows about published tokenizers, as data.
 
-use crate::settings::from_json;
-use bpe_tokenizer_core::Result;
+use crate::error::{FormatError, Place, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -34,5 +33,6 @@ pub struct Encoding {
 
 /// Reads the data.
 pub fn published() -> Result<Published> {
-    from_json(PUBLISHED.as_bytes(), "published.json")
+    serde_json::from_str(PUBLISHED)
+        .map_err(|error| FormatError::new("published.json", Place::File, error.to_string()))
 }

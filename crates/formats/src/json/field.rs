@@ -1,7 +1,7 @@
 //! A value of a JSON file, with its path for error messages.
 
+use crate::error::{FormatError, Place, Result};
 use bpe_tokenizer_core::error::shorten;
-use bpe_tokenizer_core::{Error, Result};
 use serde_json::{Map, Value};
 
 /// The largest id.
@@ -10,37 +10,42 @@ pub const MAX_ID: u64 = u32::MAX as u64 - 1;
 /// A value; null for a missing member.
 #[derive(Clone)]
 pub struct Field<'a> {
+    /// The name of the file.
+    pub file: &'a str,
+    /// The path of the value, such as `model.merges[3]`; empty for the whole file.
     pub path: String,
+    /// The value.
     pub value: &'a Value,
 }
 
 impl<'a> Field<'a> {
-    pub fn root(value: &'a Value) -> Self {
+    /// The whole of a file.
+    pub fn root(file: &'a str, value: &'a Value) -> Self {
         let path = String::new();
-        Self { path, value }
+        Self { file, path, value }
     }
 
+    /// Whether the value is null or missing.
     pub fn is_null(&self) -> bool {
         self.value.is_null()
     }
 
     /// An error that names the field.
-    pub fn error(&self, problem: &str) -> Error {
-        let path = shorten(&self.path, 80);
-        let separator = if path.is_empty() { "" } else { ": " };
-        Error::Model(format!("tokenizer.json: {path}{separator}{problem}"))
+    pub fn error(&self, problem: &str) -> FormatError {
+        FormatError::new(self.file, Place::Field(self.path.clone()), problem)
     }
 
     /// An error that names the field and shows its value.
-    pub fn refused(&self, why: &str) -> Error {
+    pub fn refused(&self, why: &str) -> FormatError {
         self.error(&format!("{} {why}", shorten(&self.value.to_string(), 80)))
     }
 
-    fn wrong(&self, what: &str) -> Error {
+    fn wrong(&self, what: &str) -> FormatError {
         let shown = shorten(&self.value.to_string(), 80);
         self.error(&format!("must be {what}, not {shown}"))
     }
 
+    /// The members of the object.
     pub fn members(&self) -> Result<&'a Map<String, Value>> {
         self.value
             .as_object()
@@ -52,7 +57,11 @@ impl<'a> Field<'a> {
         let value = self.members()?.get(name).unwrap_or(&Value::Null);
         let separator = if self.path.is_empty() { "" } else { "." };
         let path = format!("{}{separator}{name}", self.path);
-        Ok(Field { path, value })
+        Ok(Field {
+            path,
+            value,
+            ..*self
+        })
     }
 
     /// A member that must exist.
@@ -64,6 +73,7 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// The items of the array.
     pub fn items(&self) -> Result<Vec<Field<'a>>> {
         let items = self
             .value
@@ -72,14 +82,17 @@ impl<'a> Field<'a> {
         let items = items.iter().enumerate().map(|(index, value)| Field {
             path: format!("{}[{index}]", self.path),
             value,
+            ..*self
         });
         Ok(items.collect())
     }
 
+    /// The string.
     pub fn text(&self) -> Result<&'a str> {
         self.value.as_str().ok_or_else(|| self.wrong("a string"))
     }
 
+    /// The boolean.
     pub fn flag(&self) -> Result<bool> {
         let flag = self.value.as_bool();
         flag.ok_or_else(|| self.wrong("true or false"))
@@ -93,6 +106,7 @@ impl<'a> Field<'a> {
         self.flag()
     }
 
+    /// The id.
     pub fn id(&self) -> Result<u32> {
         let id = self.value.as_u64().filter(|&id| id <= MAX_ID);
         let id = id.and_then(|id| u32::try_from(id).ok());

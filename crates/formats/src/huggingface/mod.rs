@@ -4,22 +4,23 @@
 //! of the package reads the tokens and merges.
 
 mod decoder;
-mod distinct;
-mod field;
+pub mod document;
 mod steps;
 mod tokens;
 
+use crate::error::{FormatError, Place, Result};
+use crate::json::{Distinct, Field};
 use bpe_tokenizer_core::error::{quoted, shorten};
 use bpe_tokenizer_core::model::{Alphabet, Model, Settings, Unknown, Vocabulary};
 use bpe_tokenizer_core::text::from_printable;
-use bpe_tokenizer_core::{Error, Result};
-use bpe_tokenizer_json::TokenizerJson;
-use distinct::Distinct;
-use field::Field;
+use document::TokenizerJson;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::borrow::Cow;
 use tokens::{check_byte_spellings, check_matching, Tokens};
+
+/// The name of the file in messages.
+const FILE: &str = "tokenizer.json";
 
 /// Whether a JSON file is a tokenizer.json.
 pub fn is_tokenizer_json(data: &[u8]) -> bool {
@@ -42,7 +43,7 @@ pub fn read(data: &[u8]) -> Result<Model> {
     };
     let rest = std::mem::take(&mut json.rest);
     let Distinct(document) = serde_json::from_str(&rest).map_err(|error| not_json(&error))?;
-    let document = Field::root(&document);
+    let document = Field::root(FILE, &document);
     let (normalizers, to_bytes) = steps::read_normalizer(&document.get("normalizer")?)?;
     let (pre_tokenizers, in_bytes) =
         steps::read_pre_tokenizer(&document.get("pre_tokenizer")?, to_bytes)?;
@@ -76,7 +77,12 @@ pub fn read(data: &[u8]) -> Result<Model> {
         spaces,
     };
     let vocabulary = vocabulary(&tokens)?;
-    Model::with_merge_ids(vocabulary, tokens.merges, settings, tokens.added)
+    Ok(Model::with_merge_ids(
+        vocabulary,
+        tokens.merges,
+        settings,
+        tokens.added,
+    )?)
 }
 
 /// The core's vocabulary: the bytes of the token strings. An added token is its text.
@@ -88,32 +94,33 @@ fn vocabulary(tokens: &Tokens) -> Result<Vocabulary> {
         let string = std::str::from_utf8(token).unwrap_or_default();
         (!outside.contains(string)).then_some((id, string))
     });
-    Vocabulary::from_sorted(strings.map(|(id, string)| {
+    let vocabulary = Vocabulary::from_sorted(strings.map(|(id, string)| {
         if !tokens.in_bytes || added.get(string) == Some(&id) {
             return Ok((id, Cow::Borrowed(string.as_bytes())));
         }
         let bytes = from_printable(string).ok_or_else(|| {
-            Error::Model(format!(
+            bpe_tokenizer_core::Error::Model(format!(
                 "tokenizer.json: the token {} holds a character that has no byte value; this vocabulary is not byte-level",
                 quoted(string)
             ))
         })?;
         Ok((id, Cow::Owned(bytes)))
-    }))
+    }));
+    Ok(vocabulary?)
 }
 
-fn not_json(error: &serde_json::Error) -> Error {
+fn not_json(error: &serde_json::Error) -> FormatError {
     let error = shorten(&error.to_string(), 200);
-    Error::Model(format!("tokenizer.json: it is not valid JSON: {error}"))
+    FormatError::new(FILE, Place::File, format!("it is not valid JSON: {error}"))
 }
 
 /// Why the fast reader does not read a file.
-fn problem(data: &[u8]) -> Error {
+fn problem(data: &[u8]) -> FormatError {
     let document: Value = match serde_json::from_slice(data) {
         Ok(document) => document,
         Err(error) => return not_json(&error),
     };
-    let field = Field::root(&document);
+    let field = Field::root(FILE, &document);
     let kind = document.pointer("/model/type").and_then(Value::as_str);
     match kind {
         Some(kind) if kind != "BPE" => field.error(&format!(

@@ -2,14 +2,14 @@
 //!
 //! As `tokens.py` and `added_tokens.py` of `python/bpe_tokenizer/formats/huggingface/`.
 
-use super::field::Field;
+use super::document::TokenizerJson;
+use crate::error::{FormatError, Result};
+use crate::json::Field;
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use bpe_tokenizer_core::normalizers::{Normalizer, Normalizers};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::{char_of_byte, from_printable, to_printable};
-use bpe_tokenizer_core::{Error, Result};
-use bpe_tokenizer_json::TokenizerJson;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 const MODEL_FIELDS: [&str; 10] = [
@@ -295,7 +295,7 @@ fn check_printable(field: &Field<'_>, normalized: &[(&AddedToken, String)]) -> R
     Ok(())
 }
 
-fn refused(field: &Field<'_>, token: &AddedToken, why: &str) -> Error {
+fn refused(field: &Field<'_>, token: &AddedToken, why: &str) -> FormatError {
     field.error(&format!(
         "{} (id {}) {why}",
         quoted(&token.content),

@@ -1,10 +1,10 @@
 //! The decoder of a tokenizer.json. As `decoder.py` of `python/bpe_tokenizer/formats/huggingface/`.
 
-use super::field::Field;
 use super::steps::{literal_text, pattern};
+use crate::error::Result;
+use crate::json::Field;
 use bpe_tokenizer_core::error::shorten;
 use bpe_tokenizer_core::model::{Spaces, Strip};
-use bpe_tokenizer_core::Result;
 
 /// Reads the decoder of a file whose tokens are characters. A byte-level file needs none: decoding is not offered, and the
 /// bytes of its tokens are known.
