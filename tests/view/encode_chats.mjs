@@ -50,7 +50,7 @@ for (const each of cases) {
     results.push(await encode(each));
   } catch (error) {
     if (!(error instanceof ChatRenderError)) throw error;
-    results.push({ error: error.message });
+    results.push({ error: true });
   }
 }
 process.stdout.write(JSON.stringify(results));

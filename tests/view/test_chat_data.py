@@ -15,19 +15,17 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer, TokenizerError
-from bpe_tokenizer.chat import InstructionTemplate, RoleMarkup, TurnTemplate
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
-from bpe_tokenizer.chat.builtin_templates import BUILT_IN, DEFAULT_TEMPLATE
+from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.options import ChatOptions
 from bpe_tokenizer.chat.renderer import ConversationRenderer
-from bpe_tokenizer.errors import shorten
-from bpe_tokenizer.view import chat_data as chat_data_module
-from bpe_tokenizer.view.chat_data import chat_data
+from bpe_tokenizer.view import page as page_module
 from chat_cases import MARKUP, SPECIAL, chat_tokenizer
 from conversations import ATTACKS
 from sampling import sample_size
 
-PAGE = Path(chat_data_module.__file__).parent / "page"
+PAGE = Path(page_module.__file__).parent / "page"
+TEMPLATES = page_module._chat_data()["templates"]
 ROLES = ("system", "user", "assistant", "tool")
 STRANGE_ROLES = (
     "admin",
@@ -79,13 +77,6 @@ def run_node(script: str, given: dict[str, Any]) -> Any:
     return json.loads(done.stdout)
 
 
-def in_javascript(**inputs: Any) -> dict[str, Any]:
-    """Return what the page's JavaScript makes of the inputs of `render_chats.mjs`."""
-    given = {"templates": chat_data()["templates"], "cases": [], "vocabularies": [], "texts": []}
-    results: dict[str, Any] = run_node("render_chats.mjs", given | inputs)
-    return results
-
-
 def encoded_in_javascript(
     tokenizer: BPETokenizer, cases: Sequence[dict[str, Any]], added: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
@@ -101,7 +92,7 @@ def encoded_in_javascript(
     from bpe_tokenizer.view.packed import pack
 
     model = base64.b64encode(pack(tokenizer)).decode()
-    given = {"templates": chat_data()["templates"], "cases": cases, "model": model, "added": added}
+    given = {"templates": TEMPLATES, "cases": cases, "model": model, "added": added}
     results: list[dict[str, Any]] = run_node("encode_chats.mjs", given)
     return results
 
@@ -112,14 +103,14 @@ def in_package(case: dict[str, Any]) -> dict[str, Any]:
     try:
         renderer = ConversationRenderer(case["messages"], BUILT_IN[case["template"]], options, {})
         rendered = renderer.render(traced=True)
-    except TokenizerError as error:
-        return {"error": str(error)}
+    except TokenizerError:
+        return {"error": True}
     segments = [{"text": text, "message": origin and origin.index} for text, origin in rendered.segments]
     spans: Any
     try:
         spans = assistant_spans(rendered, renderer.messages, renderer.render_messages, ())
-    except TokenizerError as error:
-        spans = {"error": str(error)}
+    except TokenizerError:
+        spans = {"error": True}
     else:
         spans = [[utf16_length(rendered.text[:position]) for position in span] for span in spans]
     return {"segments": segments, "spans": spans, "text": rendered.text}
@@ -153,31 +144,12 @@ def content(rng: random.Random) -> str:
     return rng.choice(("", " ", "\n")).join(parts)
 
 
-def test_the_data_is_json_and_holds_every_field_of_the_templates() -> None:
-    data = chat_data()
-    assert json.loads(json.dumps(data)) == data
-    assert data["default"] == DEFAULT_TEMPLATE
-    again = [_template(values) for values in data["templates"]]
-    assert again == list(BUILT_IN.values())
-    assert [values["source"] for values in data["templates"]] == [each.source for each in again]
-
-
-def _template(values: dict[str, Any]) -> TurnTemplate | InstructionTemplate:
-    """Make a template of its data."""
-    given = {name: value for name, value in values.items() if name not in ("kind", "source")}
-    if values["kind"] == "instruction":
-        return InstructionTemplate(**given)
-    roles = {role: RoleMarkup(**markup) for role, markup in given["roles"].items()}
-    tokens = {name: tuple(given[name]) for name in ("stop_tokens", "control_tokens")}
-    return TurnTemplate(**(given | {"roles": roles} | tokens))
-
-
 @pytest.mark.sampled(1.0)
 @pytest.mark.parametrize("template", list(BUILT_IN))
 def test_javascript_renders_the_segments_of_the_package(template: str) -> None:
     rng = random.Random(f"chats {template}")
     cases = [random_case(rng, template) for _ in range(sample_size(3_000, 0.25))]
-    results = in_javascript(cases=cases)["cases"]
+    results = run_node("render_chats.mjs", {"templates": TEMPLATES, "cases": cases})
     assert len(results) == len(cases)
     rendered = 0
     for case, result in zip(cases, results, strict=True):
@@ -205,47 +177,13 @@ def check_turns(case: dict[str, Any], result: dict[str, Any]) -> None:
         assert turn["message"] == segment["message"] or is_folded
 
 
-def test_javascript_names_missing_control_tokens_as_the_package_does() -> None:
-    rng = random.Random("vocabularies")
-    control = control_tokens()
-    vocabularies = [[], control, *(rng.sample(control, rng.randint(1, len(control) - 1)) for _ in range(50))]
-    results = in_javascript(vocabularies=vocabularies)["missing"]
-    messages = [{"role": "user", "content": "Hi"}]
-    for added, errors in zip(vocabularies, results, strict=True):
-        for template, error in zip(BUILT_IN.values(), errors, strict=True):
-            renderer = ConversationRenderer(messages, template, ChatOptions(), {})
-            expected = ""
-            try:
-                renderer.check_control_tokens(added)
-            except TokenizerError as raised:
-                expected = str(raised)
-            assert error == expected
-
-
-def test_javascript_shows_a_text_as_repr_does() -> None:
-    rng = random.Random("texts")
-    alphabet = [
-        *map(chr, range(0x180)),
-        *"\u200b\u2028\u3000\ufeff\ud800日é'\"\\",
-        "😀",
-        "\U000e0001",
-        "\U0010ffff",
-    ]
-    texts = [
-        *STRANGE_ROLES,
-        *CONTENTS,
-        *("".join(rng.choices(alphabet, k=rng.randint(0, 120))) for _ in range(2_000)),
-    ]
-    assert in_javascript(texts=texts)["reprs"] == [shorten(text) for text in texts]
-
-
 def encoded_in_package(tokenizer: BPETokenizer, case: dict[str, Any]) -> dict[str, Any]:
     options = {"continue_final_message": case["continues"], "plain_markup": True}
     given = (case["messages"], BUILT_IN[case["template"]], case["prompt"])
     try:
         ids, mask = tokenizer.apply_chat_template(*given, return_assistant_mask=True, **options)
-    except TokenizerError as error:
-        return {"error": str(error)}
+    except TokenizerError:
+        return {"error": True}
     text = tokenizer.apply_chat_template(*given, tokenize=False, **options)
     whole = base64.b64encode(tokenizer.decode_bytes(ids)).decode()
     return {"ids": ids, "mask": mask, "string": tokenizer.encode(text, allowed_special="all"), "text": whole}

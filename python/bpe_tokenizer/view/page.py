@@ -171,10 +171,14 @@ def _patterns() -> list[dict[str, Any]]:
     return [{"name": name, "patterns": list(named.patterns)} for name, named in NAMED_PATTERNS.items()]
 
 
-def _chat_data() -> Any:
-    from bpe_tokenizer.view.chat_data import chat_data
+def _chat_data() -> dict[str, Any]:
+    """The built-in chat templates, each with all text that it may write as markup."""
+    from bpe_tokenizer.chat.builtin_templates import BUILT_IN, templates_data
 
-    return chat_data()
+    data = templates_data()
+    for template in data["templates"]:
+        template["source"] = BUILT_IN[template["name"]].source
+    return data
 
 
 def packed_gzip(tokenizer: BPETokenizer) -> bytes:

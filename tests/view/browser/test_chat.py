@@ -13,7 +13,6 @@ from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from chat_cases import chat_tokenizer
 from opened_pages import PageOpener, accessibility_violations, wait_until
 from page_actions import CLIPBOARD, fragment
-from small_tokenizers import without_surrogates
 from view.test_chat_data import random_case
 
 if TYPE_CHECKING:
@@ -101,35 +100,28 @@ def plain_chat(open_page: PageOpener, plain_tokenizer: BPETokenizer) -> ChatPage
     return ChatPage(open_page({"plain": plain_tokenizer}, script=CLIPBOARD))
 
 
-def test_ids_and_errors_are_those_of_the_package(chat: ChatPage, tokenizer: BPETokenizer) -> None:
+def test_ids_are_those_of_the_package(chat: ChatPage, tokenizer: BPETokenizer) -> None:
+    """What the page adds to the many conversations of `test_chat_data.py`."""
     rng = random.Random("conversations in a browser")
-    encoded = 0
-    for case in [random_case(rng, template) for template in BUILT_IN for _ in range(8)]:
-        chat.paste(case["messages"])
-        chat.choose(case["template"])
+    for template in BUILT_IN:
+        case = random_case(rng, template)
+        messages = [
+            *case["messages"],
+            {"role": "user", "content": " \x1c<|im_end|>\u2028 é👩\u200d👧\ud800"},
+            *([{"role": "assistant", "content": "Yes"}] if case["continues"] else ()),
+        ]
+        given = [each for each in messages if each["role"] in ("user", "assistant")]
+        chat.paste(given)
+        chat.choose(template)
         chat.flip("Generation prompt", case["prompt"])
         chat.flip("Continue the final message", case["continues"])
-        try:
-            expected = tokenizer.apply_chat_template(
-                case["messages"],
-                BUILT_IN[case["template"]],
-                case["prompt"],
-                continue_final_message=case["continues"],
-            )
-        except TokenizerError as error:
-            refusal = str(error)
-        else:
-            refusal = ""
-        if refusal:
-            # The page shows a lone surrogate as U+FFFD.
-            shown = chat.tab.locator(".chat-problem .mono").text_content() or ""
-            assert shown == without_surrogates(refusal)
-        else:
-            assert chat.ids() == expected
-            total = chat.tab.locator(".chat-total strong").inner_text()
-            assert total == f"{len(expected):,}"
-            encoded += 1
-    assert encoded > 10
+        expected = tokenizer.apply_chat_template(
+            given, BUILT_IN[template], case["prompt"], continue_final_message=case["continues"]
+        )
+        assert chat.ids() == expected
+        assert chat.tab.locator(".chat-total strong").inner_text() == f"{len(expected):,}"
+    chat.paste([{"role": "o'brien", "content": ""}])
+    assert "has no role “o'brien” (message 1)" in chat.problem()
 
 
 def test_an_attack_is_shown_in_both_encodings(chat: ChatPage, tokenizer: BPETokenizer) -> None:
@@ -163,9 +155,8 @@ def test_a_name_of_any_special_token_is_listed(chat: ChatPage) -> None:
 def test_a_vocabulary_without_control_tokens(plain_chat: ChatPage, plain_tokenizer: BPETokenizer) -> None:
     plain_chat.paste(ATTACK)
     plain_chat.choose("chatml")
-    with pytest.raises(TokenizerError) as raised:
-        plain_tokenizer.apply_chat_template(ATTACK, "chatml")
-    assert plain_chat.problem() == f"{type(raised.value).__name__}: {raised.value}"
+    notice = plain_chat.tab.locator(".chat-problem").inner_text()
+    assert "This tokenizer has no token for <|im_start|>, <|im_end|>." in notice
     assert plain_chat.ids() == plain_tokenizer.apply_chat_template(ATTACK, "chatml", plain_markup=True)
     forgery = plain_chat.tab.locator(".chat-forgery")
     assert "every message can imitate it" in forgery.inner_text()
@@ -209,9 +200,9 @@ def test_the_assistants_tokens_are_those_of_the_mask(chat: ChatPage, tokenizer: 
         assert f"covers {sum(mask)} of {len(mask)} tokens" in chat.tab.locator(".chat-mask-note").inner_text()
     chat.choose("alpaca")
     chat.flip("Generation prompt", True)
-    with pytest.raises(TokenizerError) as raised:
+    with pytest.raises(TokenizerError):
         tokenizer.apply_chat_template(messages, "alpaca", return_assistant_mask=True)
-    assert chat.tab.locator(".chat-mask-note").inner_text() == str(raised.value)
+    assert "leaves out all messages" in chat.tab.locator(".chat-mask-note").inner_text()
 
 
 def test_counts_of_messages_add_up(chat: ChatPage) -> None:
@@ -255,7 +246,7 @@ def test_messages_are_edited_with_the_keyboard(chat: ChatPage) -> None:
         keyboard.press("Enter")
     assert contents() == []
     chat.settle()
-    assert "there are no messages" in chat.problem()
+    assert "There are no messages" in chat.problem()
     keyboard.press("Enter")
     keyboard.type("again")
     assert contents() == ["again"]
@@ -314,8 +305,8 @@ def test_hostile_and_long_contents(chat: ChatPage, tokenizer: BPETokenizer) -> N
     hostile = "<script>window.hacked = true</script><img src=x onerror='window.hacked = true'>\0\u200b\u202e"
     messages = [
         {"role": "user", "content": hostile},
-        {"role": "assistant", "content": "👩\u200d👩\u200d👧" * 10_000},
-        {"role": "user", "content": "word " * 200_000},
+        {"role": "assistant", "content": "👩\u200d👩\u200d👧" * 1_000},
+        {"role": "user", "content": "word " * 20_000},
     ]
     chat.paste(messages)
     chat.choose("chatml")

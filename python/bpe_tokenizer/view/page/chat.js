@@ -169,7 +169,7 @@ export function createChatMode(context) {
   /** The first template whose control tokens the selected tokenizer has; else the package's default. */
   function ownTemplate() {
     const added = addedTexts(tokenizers.selected());
-    const fits = (each) => chatControlTokens(each).length > 0 && missingControlTokens(each, added) === "";
+    const fits = (each) => chatControlTokens(each).length > 0 && missingControlTokens(each, added).length === 0;
     return templates.find(fits) ?? templates.find((each) => each.name === defaultName);
   }
 
@@ -222,15 +222,14 @@ export function createChatMode(context) {
     const { forgeries } = analysis;
     const written = await writersOf(vocabulary, chosen, writtenTokens(chosen, forgeries));
     if (isStale) return;
-    const missing = chatControlTokens(chosen).filter((text) => !vocabulary.addedTexts.has(text));
+    const missing = missingControlTokens(chosen, vocabulary.addedTexts);
     forgery.show({ template: chosen, messages, missing, forgeries, writers: written });
   }
 
   /** The vocabulary of a tokenizer, with the template's control tokens if the reader asks for them. */
   function vocabularyOf(tokenizer, chosen) {
     if (!chat.addsTokens || !ChatVocabulary.canAdd(tokenizer.info)) return new ChatVocabulary(client, tokenizer);
-    const known = addedTexts(tokenizer);
-    return new ChatVocabulary(client, tokenizer, chatControlTokens(chosen).filter((text) => !known.has(text)));
+    return new ChatVocabulary(client, tokenizer, missingControlTokens(chosen, addedTexts(tokenizer)));
   }
 
   function showResult(tokenizer, chosen, vocabulary, analysis, marksAssistant) {

@@ -8,7 +8,7 @@ import { countNoun, formatNumber, make } from "./dom.js";
  *   `addsSwitch` adds the template's control tokens to the vocabulary.
  * @returns {{element: HTMLElement, ids: () => Uint32Array | null,
  *   show: (analysis: import("./chat_lanes.js").ChatAnalysis, chip: Function, note: string) => void,
- *   showVocabulary: (missing: string, added: {content: string, id: number}[], canAdd: boolean) => void,
+ *   showVocabulary: (missing: string[], added: {content: string, id: number}[], canAdd: boolean) => void,
  *   showProblem: (message: string) => void}}
  */
 export function createChatResult({ icon, switches, addsSwitch }) {
@@ -70,19 +70,18 @@ export function createChatResult({ icon, switches, addsSwitch }) {
       lanes.replaceChildren(...chatLanes(analysis, chip));
     },
 
-    /** Says what the package says of a vocabulary that lacks control tokens, or which tokens were added. */
+    /** Says which control tokens the vocabulary lacks, or which were added. */
     showVocabulary(missing, added, canAdd) {
       addsSwitch.hidden = !canAdd;
       if (added.length > 0) {
         const list = added.map(({ content, id }) => `${content} is ${id}`).join(", ");
         const text = `These special tokens are added here: ${list}. A model must be trained with them.`;
         showNotice("quiet", "info", make("p", {}, text), addsSwitch);
-      } else if (missing !== "") {
-        const text = "This tokenizer reads the markup as plain text, so a message can imitate it.";
+      } else if (missing.length > 0) {
+        const text = `This tokenizer has no token for ${missing.join(", ")}. It reads this markup as plain text, so a ` +
+          "message can imitate it.";
         const inPython = "In Python this is an error; the tokens below are those of plain_markup=True.";
-        const error = make("p", { class: "mono" }, `OptionError: ${missing}`);
-        const note = make("p", { class: "chat-in-python" }, inPython);
-        showNotice("warn", "warning", make("p", {}, text), addsSwitch, note, error);
+        showNotice("warn", "warning", make("p", {}, text), addsSwitch, make("p", { class: "chat-in-python" }, inPython));
       } else {
         notice.className = "chat-problem";
         notice.replaceChildren();

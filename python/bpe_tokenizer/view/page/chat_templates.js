@@ -1,6 +1,5 @@
 // Renders a conversation with a built-in template to segments, as bpe_tokenizer.chat does.
-// The templates are data from Python (view/chat_data.py); the error messages are those of the package.
-import { pythonIsSpace, pythonRepr, pythonStrip } from "./python_text.js";
+// The templates are those of bpe_tokenizer/chat/builtin_templates.json.
 
 /**
  * @typedef {{role: string, content: string}} ChatMessage
@@ -13,25 +12,28 @@ import { pythonIsSpace, pythonRepr, pythonStrip } from "./python_text.js";
 
 // The roles of a template for a single instruction.
 const INSTRUCTION_ROLES = ["system", "user", "assistant"];
+// The white space that Python's str.strip() removes, which is not that of String.trim().
+const SPACE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+const SPACE_AT_ENDS = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, "g");
 
 /** The template rejects the conversation. */
 export class ChatRenderError extends Error {}
 
 /**
  * Renders a conversation.
- * @param {object} template a template of `chat_data()`
+ * @param {object} template
  * @param {ChatMessage[]} messages
  * @param {{prompt?: boolean, continues?: boolean}} options `prompt`: end with the generation prompt.
  *   `continues`: leave the final message open; then there is no generation prompt.
  * @returns {RenderedChat}
- * @throws {ChatRenderError} with the message of the package
+ * @throws {ChatRenderError}
  */
 export function renderChat(template, messages, { prompt = true, continues = false } = {}) {
   if (messages.length === 0) {
-    throw new ChatRenderError("there are no messages: a conversation needs at least one");
+    throw new ChatRenderError("There are no messages. Add one.");
   }
   if (continues && messages.at(-1).role === "system") {
-    throw new ChatRenderError("continue_final_message: the final message is a system message");
+    throw new ChatRenderError("The final message is a system message, which no model continues.");
   }
   const written = new ChatWriter();
   const write = template.kind === "turns" ? writeTurns : writeInstruction;
@@ -59,19 +61,13 @@ export function chatControlTokens(template) {
 }
 
 /**
- * Returns the error of `apply_chat_template` for a vocabulary without control tokens of the template, or "".
+ * Returns the control tokens of a template that a vocabulary lacks.
  * @param {object} template
  * @param {Set<string>} added the added tokens of the vocabulary
- * @returns {string}
+ * @returns {string[]}
  */
 export function missingControlTokens(template, added) {
-  const missing = chatControlTokens(template).filter((text) => !added.has(text));
-  if (missing.length === 0) return "";
-  return (
-    `the vocabulary lacks control tokens of the template ${pythonRepr(template.name, 40)}, so a message could forge a ` +
-    `turn: ${missing.join(", ").slice(0, 90)}; add them with add_special_tokens, use another template, or ` +
-    "accept it with plain_markup=True"
-  );
+  return chatControlTokens(template).filter((text) => !added.has(text));
 }
 
 /**
@@ -83,7 +79,7 @@ export function missingControlTokens(template, added) {
  * @returns {string[]}
  */
 export function plainMarkupTokens(template, segments, addedTokens) {
-  const plain = addedTokens.filter((token) => !token.special && !pythonIsSpace(token.content));
+  const plain = addedTokens.filter(({ special, content }) => !special && content.replace(SPACE_AT_ENDS, "") !== "");
   if (plain.length === 0) return [];
   const markup = segments.map((segment) => (segment.message === null ? segment.text : "\0")).join("");
   return plain
@@ -102,9 +98,7 @@ export function assistantSpans(rendered, messages) {
   const spans = rendered.generated.filter(([start, end]) => start < end);
   const count = messages.filter((message) => message.role === "assistant").length;
   if (count > 0 && spans.length === 0) {
-    throw new ChatRenderError(
-      `the template writes nothing of the assistant's ${count} messages, so the mask would be all 0`,
-    );
+    throw new ChatRenderError("The template leaves out all messages of the assistant.");
   }
   return spans;
 }
@@ -126,7 +120,7 @@ class ChatWriter {
   }
 
   write(text, message) {
-    if (text === "") return;
+    if (!text) return;
     this.text += text;
     const last = this.segments.at(-1);
     if (last !== undefined && last.message === message) last.text += text;
@@ -168,8 +162,8 @@ function writeTurns(template, written, messages, prompt, continues) {
   });
   if (systemTexts.length > 0) {
     throw new ChatRenderError(
-      `message ${systemTexts[0][0]}: the template ${pythonRepr(template.name)} puts a system text into the user ` +
-        "message after it, but none follows; add a user message",
+      `The template ${template.name} puts message ${systemTexts[0][0] + 1} (system) into the user message after it. ` +
+        "Add a user message.",
     );
   }
   if (prompt) written.turn("prompt", "assistant", null, () => written.markup(template.reply));
@@ -180,10 +174,8 @@ function writeTurns(template, written, messages, prompt, continues) {
 function finalMarkup(template, role, prompt, continues) {
   const markup = template.roles[role];
   if (continues) return { ...markup, end: "", after: "" };
-  if (role === "assistant" && template.stop_tokens.length > 0 && !prompt) {
-    return { ...markup, end: template.stop_tokens[0] };
-  }
-  return markup;
+  const stop = role === "assistant" && !prompt ? template.stop_tokens?.[0] : undefined;
+  return stop === undefined ? markup : { ...markup, end: stop };
 }
 
 function writeTurn(template, written, { role, content }, markup, number, systemTexts) {
@@ -193,7 +185,7 @@ function writeTurn(template, written, { role, content }, markup, number, systemT
       written.content(place, text);
       written.markup(text === "" ? "" : "\n\n");
     }
-    written.content(number, template.strips && role !== "system" ? pythonStrip(content) : content);
+    written.content(number, template.strips && role !== "system" ? content.replace(SPACE_AT_ENDS, "") : content);
     written.markup(markup.end);
   };
   written.markup(markup.before);
@@ -207,9 +199,7 @@ function writeInstruction(template, written, messages, prompt, continues) {
   messages.forEach(({ role }, number) => checkRole(template, chatRoles(template), number, role));
   const instruction = numbers("user").at(-1);
   if (instruction === undefined) {
-    throw new ChatRenderError(
-      `the template ${pythonRepr(template.name)} needs a user message, which is the instruction`,
-    );
+    throw new ChatRenderError(`The template ${template.name} needs a user message, which is the instruction.`);
   }
   for (const number of numbers("system").filter((each) => messages[each].content !== "")) {
     written.turn("message", "system", number, () => {
@@ -240,7 +230,6 @@ function writeInstruction(template, written, messages, prompt, continues) {
 function checkRole(template, roles, number, role) {
   if (roles.includes(role)) return;
   throw new ChatRenderError(
-    `message ${number} has the role ${pythonRepr(role)}, which the template ${pythonRepr(template.name)} does not ` +
-      `know; it knows ${roles.join(", ")}`,
+    `The template ${template.name} has no role “${role.slice(0, 80)}” (message ${number + 1}). Its roles: ${roles.join(", ")}.`,
   );
 }
