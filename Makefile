@@ -144,7 +144,8 @@ environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed 
 
 # The message that is turned off is about other programs than these versions.
 docs: export NO_MKDOCS_2_WARNING := 1
-docs: $(DOCS)/.installed  ## Build the documentation site in build/site; a warning is an error
+docs: $(DOCS)/.installed $(VENV)/.built $(VENV)/.test  ## Build the documentation site in build/site; a warning is an error
+	PYTHONPATH=python $(BIN)/python -m docs.learn.notebooks
 	$(DOCS)/bin/mkdocs build --strict
 	@echo 'the site is in build/site: open build/site/index.html'
 
@@ -205,7 +206,7 @@ instructions:  ## Count the instructions of encoding, decoding and training, and
 
 clean:  ## Remove everything that was built or installed here
 	rm -rf $(VENV) target demo-output build .hypothesis .pytest_cache .mypy_cache .ruff_cache
-	find python tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find python course tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f python/bpe_tokenizer/_core.*.so $(WASM)
 
 # What is installed is recorded in stamp files; each rule runs again when a file it names has changed.

@@ -28,7 +28,6 @@ PUBLIC = (
     "bpe_tokenizer.compat.tiktoken",
     "bpe_tokenizer.compat.transformers",
     "bpe_tokenizer.reference",
-    "bpe_tokenizer.learn",
 )
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 # The version has a paragraph instead of a directive.

@@ -1,6 +1,6 @@
 """Draws docs/learn/pictures/*.svg: the traces and computations of the chapters.
 
-python docs/learn/draw.py
+python -m docs.learn.draw
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
-from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.learn.pictures import (
+from course.pictures import (
     Bars,
     Span,
     SpanRow,
@@ -32,6 +31,8 @@ from bpe_tokenizer.learn.pictures import (
     token_rows,
     training_steps,
 )
+
+from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.reference import (
     GPT2_SPLIT_PATTERN,
     GPT4_SPLIT_PATTERN,

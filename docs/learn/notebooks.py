@@ -1,6 +1,6 @@
 """Makes a notebook of each chapter: prose cells, code cells with their results, and cells for the answers.
 
-python docs/learn/notebooks.py
+python -m docs.learn.notebooks
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer.learn.chapters import PAGES, Chapter, load_chapter
+from course.chapters import PAGES, Chapter, load_chapter
 
 PLACE = Path(__file__).parent
 NOTEBOOKS = PLACE / "notebooks"
@@ -27,14 +27,18 @@ _COMMAND = re.compile(r"Write your answers in a file .*?\.$\n", re.MULTILINE)
 _NEXT = "## Next\n"
 
 _INSTALL = """\
-# This notebook needs the package bpe-tokenizer.
-# If it is not installed, remove the `#` from the next line.
-# %pip install "bpe-tokenizer[reference]"
+# This notebook is in docs/learn/notebooks/ of the repository of bpe-tokenizer.
+# If the package is not installed, remove the `#` from the next line.
+# %pip install "../../..[reference]"
 """
-_FILES = """\
-# Cells that begin with %%with_files need the vocabularies of other models.
-# Without these files, the cells are skipped.
-%load_ext bpe_tokenizer.learn
+_FILES = "# Cells whose first line says that they need files fail without these.\n"
+_NEEDS_FILES = "# Needs the files that the variable BPE_TOKENIZER_FIXTURES names.\n"
+_CHECK = """\
+import sys
+
+sys.path.append("../../..")
+from course import check
+
 """
 _ANSWERS = "# Replace each `...` by your answer. A function replaces the whole line.\n"
 
@@ -45,9 +49,7 @@ def notebook(page: str, chapter: Chapter) -> str:
     cells = list(_cells(body, needs_files="<!-- fixtures -->" in page))
     names = "\n".join(f"{exercise.name} = ...\n" for exercise in chapter.exercises)
     cells.append(_code(_ANSWERS + names, "answers"))
-    cells.append(
-        _code(f"from bpe_tokenizer.learn import check\n\ncheck({chapter.number}, globals())\n", "check")
-    )
+    cells.append(_code(f"{_CHECK}check({chapter.number}, globals())\n", "check"))
     cells.append(_prose(heading + end))
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
@@ -122,9 +124,11 @@ def _picture(image: re.Match[str]) -> str:
 
 def _code(source: str, tag: str = "", want: str = "") -> dict[str, Any]:
     is_error = want.startswith("Traceback ")
-    tags = [each for each in (tag, "raises-exception" if is_error else "") if each]
+    # "Run all" goes on after a cell with the tag `raises-exception`.
+    may_fail = is_error or tag == "fixtures"
+    tags = [each for each in (tag, "raises-exception" if may_fail else "") if each]
     if tag == "fixtures":
-        source = f"%%with_files\n{source}"
+        source = f"{_NEEDS_FILES}{source}"
     return {
         "cell_type": "code",
         "execution_count": None,
@@ -153,7 +157,7 @@ def _output(source: str, want: str) -> dict[str, Any]:
 
 def _prints(source: str) -> bool:
     """Return whether the output of a cell is printed, and not the value of its last line."""
-    last = ast.parse(source.removeprefix("%%with_files\n")).body[-1]
+    last = ast.parse(source).body[-1]
     if not isinstance(last, ast.Expr):
         return True
     call = last.value

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from course.chapters import PAGES, Chapter, load_chapter
+from course.runner import line, run_exercise
 
 import bpe_tokenizer.reference
-from bpe_tokenizer.learn.chapters import PAGES, Chapter, load_chapter
-from bpe_tokenizer.learn.runner import line, run_exercise
-from course import COURSE, NUMBERS, answers, every_chapter, page
-from pages import blocks, run_console, run_python
+from course_pages import COURSE, NUMBERS, answers, every_chapter, page
+from pages import ROOT, blocks, run_console, run_python
 
 
 def run_page(chapter: Chapter, with_files: bool) -> int:
@@ -58,7 +58,7 @@ def test_the_parts_of_a_page(chapter: Chapter) -> None:
     assert re.findall(r"^\d+\. \*\*`(\w+)`\*\*:? ", exercises, re.M) == [
         exercise.name for exercise in chapter.exercises
     ]
-    assert f"`python -m bpe_tokenizer.learn check {chapter.number}`" in exercises
+    assert f"`python -m course check {chapter.number}`" in exercises
     if chapter.number < len(PAGES):
         assert f"]({PAGES[chapter.number]}.md)" in following
 
@@ -125,6 +125,8 @@ def test_answers_that_are_missing(chapter: Chapter) -> None:
 @pytest.mark.parametrize("name", ["index.md", "compared.md"])
 def test_the_blocks_of_the_other_pages(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    paths = (ROOT, Path(bpe_tokenizer.__file__).parents[1])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, paths)))
     names: dict[str, Any] = {}
     for block in blocks((COURSE / name).read_text(encoding="utf-8")):
         if block.language == "python":
@@ -149,8 +151,3 @@ def test_the_exercises_that_the_comparison_names_exist() -> None:
     )
     exercises = {exercise.name for number in NUMBERS for exercise in load_chapter(number).exercises}
     assert {name for pair in named for name in pair if name} <= exercises
-
-
-def test_every_page_is_a_chapter() -> None:
-    numbered = {path.stem for path in COURSE.glob("[0-9]*.md")}
-    assert numbered == set(PAGES)

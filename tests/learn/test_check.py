@@ -1,4 +1,4 @@
-"""`python -m bpe_tokenizer.learn`, as a reader types it, and `check` as a notebook calls it."""
+"""`python -m course`, as a reader types it, and `check` as a notebook calls it."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from course import check
+from course.answers import AnswerFileError, check_file
+from course.chapters import PAGES, load_chapter
+from course.exercise import Exercise, WrongAnswer, expect_call, expect_equal
+from course.runner import Result, run_exercise
 
 import bpe_tokenizer
-from bpe_tokenizer.learn import check, load_ipython_extension
-from bpe_tokenizer.learn.answer_file import AnswerFileError, check_file
-from bpe_tokenizer.learn.chapters import PAGES, Chapter, load_chapter
-from bpe_tokenizer.learn.exercise import Exercise, WrongAnswer, expect_call, expect_equal
-from bpe_tokenizer.learn.limits import run_limited
-from bpe_tokenizer.learn.runner import Result, run_exercise
-from course import answers, answers_path
+from course_pages import answers, answers_path
+from pages import ROOT
 
 NUMBER = 4
 CHAPTER = load_chapter(NUMBER)
@@ -31,11 +29,15 @@ FIRST, SECOND, *_ = [exercise.name for exercise in CHAPTER.exercises if exercise
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(Path(bpe_tokenizer.__file__).parents[1]), "COLUMNS": "80"}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(bpe_tokenizer.__file__).parents[1])]),
+        "COLUMNS": "80",
+    }
 
 
-def learn(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bpe_tokenizer.learn", *map(str, arguments)]
+def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "course", *map(str, arguments)]
     return subprocess.run(
         command, cwd=cwd, env=environment(), capture_output=True, encoding="utf-8", check=False
     )
@@ -48,7 +50,7 @@ def results(directory: Path, code: str, seconds: float = 5) -> dict[str, Result]
 
 
 def test_the_list_of_chapters(tmp_path: Path) -> None:
-    done = learn(cwd=tmp_path)
+    done = run(cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert len(lines) == len(PAGES)
@@ -56,15 +58,15 @@ def test_the_list_of_chapters(tmp_path: Path) -> None:
 
 
 def test_start_then_check(tmp_path: Path) -> None:
-    done = learn("start", NUMBER, cwd=tmp_path)
+    done = run("start", NUMBER, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "chapter_04.py\n", "")
     started = (tmp_path / "chapter_04.py").read_text(encoding="utf-8")
     assert started.startswith(f"# Chapter 4: {CHAPTER.title}\n")
-    again = learn("start", NUMBER, cwd=tmp_path)
+    again = run("start", NUMBER, cwd=tmp_path)
     assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr == "learn: chapter_04.py exists already, and stays as it is\n"
+    assert again.stderr == "course: chapter_04.py exists already, and stays as it is\n"
     assert (tmp_path / "chapter_04.py").read_text(encoding="utf-8") == started
-    done = learn("check", NUMBER, cwd=tmp_path)
+    done = run("check", NUMBER, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [f"no answer yet  {each.name}" for each in CHAPTER.exercises]
 
@@ -76,14 +78,14 @@ def test_a_missing_name_is_explained(tmp_path: Path) -> None:
 
 
 def test_right_answers(tmp_path: Path) -> None:
-    done = learn("check", NUMBER, answers_path("solutions", CHAPTER), cwd=tmp_path)
+    done = run("check", NUMBER, answers_path("solutions", CHAPTER), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [f"solved         {each.name}" for each in CHAPTER.exercises]
 
 
 @pytest.mark.parametrize("number", ["0", "16", "-1", "three", "1.5", ""])
 def test_a_chapter_that_does_not_exist(number: str, tmp_path: Path) -> None:
-    from bpe_tokenizer.learn.__main__ import main
+    from course.__main__ import main
 
     with pytest.raises(SystemExit) as stopped, contextlib.redirect_stderr(None):
         main(["check", "--", number])
@@ -91,17 +93,17 @@ def test_a_chapter_that_does_not_exist(number: str, tmp_path: Path) -> None:
 
 
 def test_a_wrong_command_line_has_no_traceback(tmp_path: Path) -> None:
-    done = learn("check", "16", cwd=tmp_path)
+    done = run("check", "16", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith("'16' is not a chapter; the course has the chapters 1 to 15\n")
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    done = learn("check", NUMBER, cwd=tmp_path)
+    done = run("check", NUMBER, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "learn: chapter_04.py does not exist. To make a file with the names to define: "
-        "python -m bpe_tokenizer.learn start 4\n"
+        "course: chapter_04.py is not a file. To make a file with the names to define: "
+        "python -m course start 4\n"
     )
     with pytest.raises(AnswerFileError, match="is not a file"):
         list(check_file(CHAPTER, tmp_path))
@@ -199,7 +201,7 @@ def {FIRST}(*arguments):
     return input()
 """
     (tmp_path / "chapter_04.py").write_text(noise, encoding="utf-8")
-    done = learn("check", NUMBER, cwd=tmp_path)
+    done = run("check", NUMBER, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     lines = {
         line.split()[1].rstrip(":."): line for line in done.stdout.splitlines() if "no answer" not in line
@@ -226,7 +228,7 @@ def test_ctrl_c(ctrl_c: None, tmp_path: Path) -> None:
     code = f"def {FIRST}(*arguments):\n    open('started', 'w').close()\n    while True: pass\n"
     (tmp_path / "chapter_04.py").write_text(code, encoding="utf-8")
     process = subprocess.Popen(
-        [sys.executable, "-m", "bpe_tokenizer.learn", "check", "4", "--time-limit", "60"],
+        [sys.executable, "-m", "course", "check", "4", "--time-limit", "60"],
         cwd=tmp_path,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -241,79 +243,12 @@ def test_ctrl_c(ctrl_c: None, tmp_path: Path) -> None:
     assert (process.returncode, stderr) == (130, b"")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_colours_on_a_terminal_only(tmp_path: Path) -> None:
-    import pty
-
-    (tmp_path / "chapter_04.py").write_text("", encoding="utf-8")
-    assert "\x1b" not in learn("check", NUMBER, cwd=tmp_path).stdout
-    parent, child = pty.openpty()
-    env = {key: value for key, value in environment().items() if key != "NO_COLOR"} | {"TERM": "xterm"}
-    command = [sys.executable, "-m", "bpe_tokenizer.learn", "check", "4"]
-    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=child)
-    os.close(child)
-    shown = b""
-    with contextlib.suppress(OSError):  # the end of a terminal on Linux
-        while part := os.read(parent, 4096):
-            shown += part
-    os.close(parent)
-    assert process.wait(timeout=20) == 1
-    assert b"\x1b[33mno answer yet\x1b[0m" in shown
-    assert f"0 of {len(CHAPTER.exercises)} exercises of chapter 4 are solved.".encode() in shown
-
-
 def test_check_in_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
     check(NUMBER, answers("solutions", CHAPTER))
     printed = capsys.readouterr().out.splitlines()
     assert printed == [f"solved         {each.name}" for each in CHAPTER.exercises]
     with pytest.raises(ValueError, match="chapter 99 does not exist"):
         check(99, {})
-
-
-def test_an_endless_loop_in_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
-    before = set(threading.enumerate())
-    names: dict[str, Any] = {}
-    exec("def loop():\n    print('noise')\n    while True:\n        pass\n", names)
-    exercise = Exercise("loop", lambda answer: expect_call(answer, (), 1), "Stop.")
-    result = run_limited(exercise, names, seconds=0.3)
-    assert result.state == "wrong"
-    assert result.message.endswith("the code still runs after 0.3 seconds; does a loop never end?")
-    assert result.message.startswith(("line 3: ", "line 4: "))
-    assert capsys.readouterr().out == ""
-    end = time.monotonic() + 10
-    while set(threading.enumerate()) - before and time.monotonic() < end:
-        time.sleep(0.02)
-    assert set(threading.enumerate()) <= before
-
-
-def test_a_machine_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", start)
-    exercise = Exercise("answer", lambda answer: expect_equal(answer, 1, "the answer"), "Count.")
-    assert run_limited(exercise, {"answer": 1}) == Result("answer", "solved")
-
-
-def test_a_cell_that_needs_files(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    class Shell:
-        ran: list[str] = []  # noqa: RUF012
-
-        def register_magic_function(self, function: Any, kind: str) -> None:
-            assert (function.__name__, kind) == ("with_files", "cell")
-            self.magic = function
-
-        def run_cell(self, cell: str) -> None:
-            self.ran.append(cell)
-
-    shell = Shell()
-    load_ipython_extension(shell)
-    monkeypatch.delenv("BPE_TOKENIZER_FIXTURES", raising=False)
-    shell.magic("", "cell 1")
-    assert "BPE_TOKENIZER_FIXTURES" in capsys.readouterr().out
-    monkeypatch.setenv("BPE_TOKENIZER_FIXTURES", "somewhere")
-    shell.magic("", "cell 2")
-    assert shell.ran == ["cell 2"]
 
 
 @pytest.mark.parametrize(
@@ -386,8 +321,3 @@ def test_a_value_whose_repr_fails() -> None:
     exercise = Exercise("answer", lambda answer: expect_equal(answer, 1, "the answer"), "Think.")
     message = run_exercise(exercise, {"answer": Broken()}).message
     assert message == "the answer is not right: you have an object whose repr raises ValueError"
-
-
-def test_load_chapter() -> None:
-    assert isinstance(CHAPTER, Chapter)
-    assert CHAPTER.page == "04-the-smallest-bpe"

@@ -9,28 +9,33 @@ import io
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from course.chapters import PAGES, Chapter
 
-from bpe_tokenizer.learn.chapters import Chapter
-from course import COURSE, answers, answers_path, every_chapter, load_program, page
+from course_pages import COURSE, answers, answers_path, every_chapter, load_program, page
 from pages import FLAGS, blocks
 
 NOTEBOOKS = load_program(COURSE / "notebooks.py", "learn_notebooks")
 # The reader has the package, and what it needs.
-IMPORTABLE = {"bpe_tokenizer", "regex", "numpy", "jinja2"}
+IMPORTABLE = {"bpe_tokenizer", "course", "regex", "numpy", "jinja2"}
+
+
+@cache
+def document_of(chapter: Chapter) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(NOTEBOOKS.make(chapter))
+    return document
 
 
 def cells(chapter: Chapter, kind: str) -> list[dict[str, Any]]:
-    document = json.loads(NOTEBOOKS.path_of(chapter).read_text(encoding="utf-8"))
-    return [cell for cell in document["cells"] if cell["cell_type"] == kind]
+    return [cell for cell in document_of(chapter)["cells"] if cell["cell_type"] == kind]
 
 
 def source(cell: dict[str, Any]) -> str:
-    """Return the Python code of a cell, without commands of IPython."""
-    return re.sub(r"^%.*\n?", "", "".join(cell["source"]), flags=re.MULTILINE)
+    return "".join(cell["source"])
 
 
 def tags(cell: dict[str, Any]) -> list[str]:
@@ -59,20 +64,8 @@ def run_cell(cell: dict[str, Any], names: dict[str, Any]) -> str:
 
 
 @every_chapter
-def test_the_committed_notebook_is_that_of_the_page(chapter: Chapter) -> None:
-    made = NOTEBOOKS.make(chapter)
-    committed = NOTEBOOKS.path_of(chapter).read_text(encoding="utf-8")
-    assert committed == made, "make it again: python docs/learn/notebooks.py"
-
-
-def test_each_notebook_belongs_to_a_page() -> None:
-    names = {path.stem for path in (COURSE / "notebooks").glob("*.ipynb")}
-    assert names == {path.stem for path in COURSE.glob("[0-9]*.md")}
-
-
-@every_chapter
 def test_the_structure(chapter: Chapter) -> None:
-    document = json.loads(NOTEBOOKS.path_of(chapter).read_text(encoding="utf-8"))
+    document = document_of(chapter)
     assert set(document) == {"cells", "metadata", "nbformat", "nbformat_minor"}
     assert (document["nbformat"], document["nbformat_minor"]) == (4, 5)
     assert document["metadata"]["kernelspec"]["name"] == "python3"
@@ -92,15 +85,15 @@ def test_the_structure(chapter: Chapter) -> None:
 @every_chapter
 def test_the_schema(chapter: Chapter) -> None:
     nbformat = pytest.importorskip("nbformat")
-    nbformat.validate(nbformat.read(NOTEBOOKS.path_of(chapter), as_version=4))
+    nbformat.validate(document_of(chapter))
 
 
 @every_chapter
 def test_the_first_and_the_last_cells(chapter: Chapter) -> None:
-    first = json.loads(NOTEBOOKS.path_of(chapter).read_text(encoding="utf-8"))["cells"][0]
+    first = document_of(chapter)["cells"][0]
     assert first["source"][0] == f"# {chapter.number}. {chapter.title}\n"
     install, *_, ask, checks = cells(chapter, "code")
-    assert '# %pip install "bpe-tokenizer[reference]"' in "".join(install["source"])
+    assert '# %pip install "../../..[reference]"' in "".join(install["source"])
     assert (tags(install), tags(ask), tags(checks)) == (["install"], ["answers"], ["check"])
     named: dict[str, Any] = {}
     run_cell(ask, named)
@@ -126,10 +119,11 @@ def test_the_cells_are_the_examples_of_the_page(chapter: Chapter) -> None:
         ]
         middle = [cell for cell in cells(chapter, "code")[1:-2] if ("fixtures" in tags(cell)) == needs_files]
         code = "".join(example.source for example in examples)
-        assert "".join(source(cell) + "\n" for cell in middle) == re.sub(r" *# doctest:.*", "", code)
+        shown = "".join(source(cell) + "\n" for cell in middle).replace(NOTEBOOKS._NEEDS_FILES, "")
+        assert shown == re.sub(r" *# doctest:.*", "", code)
         wants = "".join(example.want for example in examples if example.exc_msg is None)
         assert "".join(map(expected, middle)) == wants.replace("<BLANKLINE>", "")
-        assert all("".join(cell["source"]).startswith("%%with_files\n") == needs_files for cell in middle)
+        assert all(source(cell).startswith(NOTEBOOKS._NEEDS_FILES) == needs_files for cell in middle)
 
 
 @every_chapter
@@ -171,5 +165,5 @@ def test_the_prose_needs_no_other_file(chapter: Chapter) -> None:
         assert "pictures/" not in text
         for link in re.findall(r"\]\(([^)]+)\)", text):
             if "://" not in link and not link.startswith("#"):
-                path = COURSE / "notebooks" / link.partition("#")[0]
-                assert path.exists(), link
+                path = COURSE / link.partition("#")[0].removeprefix("../")
+                assert path.exists() or path.stem in PAGES, link

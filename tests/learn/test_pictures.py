@@ -6,11 +6,11 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from course import pictures
+from course.pictures import Bars, TokenRow, bar_chart, line_chart, token_rows
 
-from bpe_tokenizer.learn import pictures
-from bpe_tokenizer.learn.pictures import Bars, TokenRow, bar_chart, line_chart, token_rows
 from bpe_tokenizer.view.plots import Series
-from course import COURSE, load_program
+from course_pages import COURSE, load_program
 
 DRAW = load_program(COURSE / "draw.py", "learn_draw")
 PICTURES = COURSE / "pictures"

@@ -1,0 +1,113 @@
+"""Checks of the exercises of chapter 5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bpe_tokenizer.reference import (
+    GPT2_SPLIT_PATTERN,
+    BasicBPE,
+    RegexBPETokenizer,
+    TokenizerError,
+    count_pairs,
+    split,
+)
+from course.exercise import WrongAnswer, exercise, expect_call, expect_equal, shortened
+
+_DOGS = " ".join(f"{owner} dog{mark}" for mark in ".!?" for owner in ("a", "my", "big", "old", "wet", "hot"))
+
+
+@exercise(
+    "At each position, try the alternatives in their order; look again at the two spaces of the example."
+)
+def _check_hand_pieces(answer: Any) -> None:
+    text = "We've paid $20  for 2 hats!"
+    if not isinstance(answer, (list, tuple)) or not all(isinstance(piece, str) for piece in answer):
+        raise WrongAnswer(f"`hand_pieces` must be a list of strings: you have {shortened(answer)}")
+    if "".join(answer) != text:
+        raise WrongAnswer(f"the pieces joined are {shortened(''.join(answer))}, not the text")
+    for number, (piece, right) in enumerate(zip(answer, split(text, GPT2_SPLIT_PATTERN), strict=False), 1):
+        if piece != right:
+            raise WrongAnswer(f"piece {number} is not right: you have {piece!r}, of length {len(piece)}")
+    expect_equal(answer, split(text, GPT2_SPLIT_PATTERN), "the list of the pieces")
+
+
+@exercise("The bytes keep their ids, and only learned ids change.")
+def _check_shift_ids(answer: Any) -> None:
+    for ids in ([259, 100, 259, 97, 99], [257], [0, 255, 257, 258, 50_000], [], [97, 98]):
+        expect_call(answer, (ids,), [token_id - 1 if token_id > 256 else token_id for token_id in ids])
+
+
+@exercise("Count each piece into the same `dict`, as bytes and not as characters.")
+def _check_count_in_pieces(answer: Any) -> None:
+    for pieces in (
+        ["ab", "ab"],
+        ["my", " dog", ".", " my", " dog", "!"],
+        ["aaa", "a", "aa"],
+        ["né", "né!"],
+        ["東京", "京"],
+        ["", "a", "ab"],
+        [],
+    ):
+        counts: dict[tuple[int, int], int] = {}
+        for piece in pieces:
+            count_pairs(piece.encode("utf-8"), counts)
+        expect_call(answer, (pieces,), counts)
+
+
+def _mixed_tokens(vocab: dict[int, bytes]) -> list[int]:
+    mixed = []
+    for token_id, token in sorted(vocab.items()):
+        try:
+            text = token.decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        if len(split(text, GPT2_SPLIT_PATTERN)) > 1:
+            mixed.append(token_id)
+    return mixed
+
+
+@exercise("Decode each token inside `try`, skip it on `UnicodeDecodeError`, and count the pieces of `split`.")
+def _check_mixed_tokens(answer: Any) -> None:
+    for vocab in (
+        {256: b" dog", 257: b" dog.", 258: b"dog! ", 259: b"a1", 260: b" 12", 261: b"\n  "},
+        {300: b"b.", 7: b"a.", 8: "né".encode(), 9: "é.".encode(), 10: b"'ll", 11: b"I'll", 12: b"."},
+        {256: b"a.\xc3", 257: b"\xa9", 258: b"(x", 259: b"\tx", 260: b"a b"},
+        BasicBPE(275).train(_DOGS).vocab,
+        RegexBPETokenizer(GPT2_SPLIT_PATTERN).train(_DOGS, 275).vocab,
+        {},
+    ):
+        expect_call(answer, (vocab,), _mixed_tokens(vocab))
+
+
+def _digits_apart(text: str) -> list[str]:
+    """Split as GPT-2 does, and cut the numbers into single digits."""
+    pieces: list[str] = []
+    for piece in split(text, GPT2_SPLIT_PATTERN):
+        pieces += piece if piece.strip().isnumeric() else [piece]
+    return pieces
+
+
+@exercise("Only the third of the six alternatives changes.")
+def _check_digit_pattern(answer: Any) -> None:
+    if not isinstance(answer, str):
+        raise WrongAnswer(f"`digit_pattern` must be a string: you have {shortened(answer)}")
+    for text in (
+        "a 12",
+        "2026-11-24",
+        "I'll feed 2 dogs,  OK?",
+        "room 101b, x2y",
+        "it's 3.14\n  or 22/7  ",
+        "½ ٣٤ 東京 1",
+        "x ½, ½½ and x²! Ⅷ",
+        "  many   spaces\n\n\tthen 7",
+    ):
+        try:
+            pieces = split(text, answer)
+        except TokenizerError as error:
+            raise WrongAnswer(str(error)) from error
+        expected = _digits_apart(text)
+        if pieces != expected:
+            raise WrongAnswer(
+                f"split({text!r}, digit_pattern) gives {shortened(pieces)}, expected {shortened(expected)}"
+            )

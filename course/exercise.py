@@ -1,0 +1,179 @@
+"""Exercises, and what their checks are written with.
+
+A check gets what the reader defined, calls it with several arguments, and raises `WrongAnswer` at the first
+result that is not right. Other exceptions of the reader's code are the runner's task (`runner.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+_MAX_VALUE = 100
+_MAX_CALL = 120
+
+
+class WrongAnswer(Exception):  # noqa: N818 (the answer is wrong, not the program)
+    """The reader's answer is not right; the message says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise of a chapter.
+
+    Attributes:
+        name: The name that the reader defines.
+        check: Gets what the reader defined, and raises `WrongAnswer` if it is not right.
+        hint: One sentence that helps without giving the answer.
+    """
+
+    name: str
+    check: Callable[[Any], None]
+    hint: str
+
+
+def exercise(hint: str) -> Callable[[Callable[[Any], None]], Exercise]:
+    """Make an exercise of its check: `_check_cut` is the check of the exercise `cut`.
+
+    Args:
+        hint: One sentence that helps without giving the answer.
+
+    Example:
+        >>> @exercise("Multiply by 2.")
+        ... def _check_double(answer):
+        ...     expect_call(answer, (3,), 6)
+        >>> _check_double.name
+        'double'
+    """
+    return lambda check: Exercise(check.__name__.removeprefix("_check_"), check, hint)
+
+
+def expect_function(answer: Any) -> None:
+    """Raise `WrongAnswer` if what the reader defined cannot be called."""
+    if not callable(answer):
+        raise WrongAnswer(f"it must be a function, and you have {shortened(answer)}")
+
+
+def expect_call(function: Any, arguments: tuple[Any, ...], expected: object) -> None:
+    """Call a function of the reader and compare its result.
+
+    Lists and tuples count as equal. A float is right if it differs by less than a millionth. The function
+    gets copies of lists, dictionaries and sets, so one call cannot change the arguments of the next.
+
+    Args:
+        function: What the reader defined.
+        arguments: The arguments of the call.
+        expected: The right result.
+
+    Raises:
+        WrongAnswer: `function` cannot be called, or its result differs from `expected`.
+
+    Example:
+        >>> expect_call(len, ("abc",), 3)
+        >>> expect_call(sorted, ([2, 1],), [2, 1])
+        Traceback (most recent call last):
+            ...
+        course.exercise.WrongAnswer: sorted([2, 1]) gives [1, 2], expected [2, 1]
+    """
+    expect_function(function)
+    answer = function(*[_copy(argument) for argument in arguments])
+    if not same(answer, expected):
+        call = _call(function, arguments)
+        raise WrongAnswer(f"{call} gives {_described(answer)}, expected {shortened(expected)}")
+
+
+def expect_equal(answer: object, expected: object, what: str) -> None:
+    """Compare a value of the reader with the right one, which the message does not show.
+
+    Args:
+        answer: What the reader defined.
+        expected: The right value.
+        what: What the value is, for the message.
+
+    Raises:
+        WrongAnswer: The two differ.
+
+    Example:
+        >>> expect_equal(2, 2, "the number of bytes")
+        >>> expect_equal(1, 2, "the number of bytes")
+        Traceback (most recent call last):
+            ...
+        course.exercise.WrongAnswer: the number of bytes is not right: you have 1
+    """
+    if not same(answer, expected):
+        raise WrongAnswer(f"{what} is not right: you have {_described(answer)}")
+
+
+def same(answer: object, expected: object) -> bool:
+    """Compare as a teacher does: lists and tuples are alike, and floats may differ by a millionth.
+
+    Example:
+        >>> same((1, [2, 3]), [1, (2, 3)]), same(0.1 + 0.2, 0.3), same("1", 1)
+        (True, True, False)
+    """
+    if isinstance(expected, (str, bytes, bytearray)) or isinstance(answer, (str, bytes, bytearray)):
+        return type(answer) is type(expected) and answer == expected
+    if isinstance(expected, Mapping):
+        return (
+            isinstance(answer, Mapping)
+            and len(answer) == len(expected)
+            and all(key in answer and same(answer[key], value) for key, value in expected.items())
+        )
+    if isinstance(expected, Sequence):
+        return (
+            isinstance(answer, Sequence)
+            and len(answer) == len(expected)
+            and all(same(left, right) for left, right in zip(answer, expected, strict=True))
+        )
+    if isinstance(expected, Set):
+        return isinstance(answer, Set) and answer == expected
+    if isinstance(answer, float) or isinstance(expected, float):
+        numbers = isinstance(answer, (int, float)) and isinstance(expected, (int, float))
+        return numbers and math.isclose(answer, expected, rel_tol=1e-6, abs_tol=1e-9)  # type: ignore[arg-type]
+    return bool(answer == expected)
+
+
+def shortened(value: object, limit: int = _MAX_VALUE) -> str:
+    """Return the `repr` of a value, without its middle if it is long.
+
+    Example:
+        >>> shortened("abc"), shortened("abcdefghijkl", limit=12)
+        ("'abc'", "'abcd ... l'")
+    """
+    try:
+        text = repr(value)
+    except Exception as error:  # the reader's class
+        return f"an object whose repr raises {type(error).__name__}"
+    text = " ".join(text.split("\n"))
+    if len(text) <= limit:
+        return text
+    tail = (limit - 5) // 3
+    return f"{text[: limit - 5 - tail]} ... {text[len(text) - tail :]}"
+
+
+def _described(answer: object) -> str:
+    """Return the text of a result, with the usual reason for a surprising one."""
+    if answer is None:
+        return "None (is a `return` missing?)"
+    if isinstance(answer, Iterator):
+        return f"{shortened(answer)} (make a list of it with `list(...)`)"
+    return shortened(answer)
+
+
+def _call(function: Any, arguments: tuple[Any, ...]) -> str:
+    name = getattr(function, "__name__", None) or type(function).__name__
+    each = max(24, _MAX_CALL // max(1, len(arguments)))
+    return f"{name}({', '.join(shortened(argument, each) for argument in arguments)})"
+
+
+def _copy(value: Any) -> Any:
+    """Copy lists, dictionaries and sets, at every depth; other objects stay as they are."""
+    if type(value) in (list, tuple):
+        return type(value)(_copy(item) for item in value)
+    if type(value) is dict:
+        return {key: _copy(item) for key, item in value.items()}
+    if type(value) in (set, bytearray):
+        return value.copy()
+    return value
