@@ -48,7 +48,7 @@ AARCH64 := aarch64-linux-gnu
 # The tests, on two processors.
 TESTS := -m pytest -n 2 --dist worksteal
 # What the tests need in an environment of an engine.
-TEST_PACKAGES := numpy typer rich jinja2 'pytest>=9' pytest-timeout pytest-xdist hypothesis
+TEST_PACKAGES := numpy typer rich jinja2 'filelock>=4' 'pytest>=9' pytest-timeout pytest-xdist hypothesis
 # What the Python extension, and what the page's core is made of.
 sources = Cargo.toml $(wildcard Cargo.lock) $(shell find $(1) -name '*.rs' -o -name '*.json' -o -name Cargo.toml)
 CRATES := $(call sources,crates/core crates/formats crates/readers crates/python)
@@ -311,7 +311,7 @@ $(BENCH)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet tiktoken==0.14.0 tokenizers==0.23.3 \
 	    fastokens==0.3.5 quicktok-v1==0.4.0 gigatoken==0.10.0 tokie==0.1.4 iree-tokenizer==0.3.0 \
-	    kitoken==0.11.1 bpe-openai==0.1.4 rs-bpe==0.1.0 numpy typer rich jinja2
+	    kitoken==0.11.1 bpe-openai==0.1.4 rs-bpe==0.1.0 numpy typer rich jinja2 'filelock>=4'
 	@touch $@
 
 # tokenizers is the version that this transformers takes.
@@ -319,7 +319,7 @@ $(BENCH_CORPORA)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(BENCH_CORPORA)
 	$(BENCH_CORPORA)/bin/python -m pip --disable-pip-version-check install --quiet gigatoken==0.10.0 \
 	    datasets==5.2.0 transformers==5.24.0 pyarrow==26.0.1 zstandard==0.25.0 orjson==3.13.0 \
-	    numpy typer rich jinja2
+	    numpy typer rich jinja2 'filelock>=4'
 	@touch $@
 
 $(VENV)/.test: PACKAGES := '.[test]'

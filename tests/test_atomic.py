@@ -11,10 +11,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, WriteError, atomic, locks
+from bpe_tokenizer import BPETokenizer, WriteError
 from bpe_tokenizer.atomic import AtomicFile, unfinished, write_atomically
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.locks import SAVE_LOCK
@@ -64,66 +65,31 @@ def test_files_with_similar_names_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "x"])
 
 
-def test_a_temporary_file_that_someone_removed_is_noticed(tmp_path: Path) -> None:
+def test_a_temporary_file_that_someone_removed_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"old")
-    for put_another in (False, True):
-        file = AtomicFile(tmp_path / "x")
+    with pytest.raises(WriteError, match="x: cannot be written"), AtomicFile(tmp_path / "x") as file:
         file.temporary.unlink()
-        if put_another:
-            file.temporary.write_bytes(b"another's")
-        with pytest.raises(WriteError, match="another process removed its temporary file"):
-            file.replace()
-        file.abandon()
-        assert (tmp_path / "x").read_bytes() == b"old"
-        assert file.temporary.exists() is put_another
+    assert (tmp_path / "x").read_bytes() == b"old"
 
 
 def test_a_writer_whose_file_is_taken_for_abandoned_tries_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    try_lock, answers = locks.try_lock, iter([False])
+    answers = iter([True])
 
-    def refuse_once(descriptor: int) -> bool | None:
-        return next(answers, True) and try_lock(descriptor)
+    def remove_once(file: BinaryIO, operation: int) -> None:
+        if next(answers, False):
+            Path(file.name).unlink()
 
-    monkeypatch.setattr(atomic, "try_lock", refuse_once)
+    monkeypatch.setattr("fcntl.flock", remove_once)
     write_atomically({tmp_path / "x": b"1"})
     assert (tmp_path / "x").read_bytes() == b"1"
 
 
-@pytest.mark.parametrize("moment", ["keep_from_forks", "try_lock", "is_at"])
-def test_an_interrupt_while_a_file_is_created_leaves_nothing(
-    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(atomic, moment, interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            AtomicFile(tmp_path / "x")
+def test_an_error_while_a_file_is_written_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TypeError), AtomicFile(tmp_path / "x") as file:
+        file.write(1)  # type: ignore[arg-type]
     assert not [*tmp_path.iterdir()]
-
-
-def test_a_file_that_nobody_holds_is_removed(tmp_path: Path) -> None:
-    AtomicFile(tmp_path / "x").write(b"half")
-    assert not [*tmp_path.iterdir()]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
-def test_a_forked_child_does_not_write_the_file(tmp_path: Path) -> None:
-    file = AtomicFile(tmp_path / "x")
-    file.write(b"buffered")
-    pid = os.fork()
-    if not pid:
-        file.stream.write(b"the child's")
-        file.stream.flush()
-        os._exit(0)
-    assert os.waitpid(pid, 0)[1] == 0
-    file.finish()
-    file.replace()
-    file.close()
-    assert (tmp_path / "x").read_bytes() == b"buffered"
 
 
 # -- permissions, links, devices ------------------------------------------------------------------------

@@ -187,7 +187,7 @@ def test_the_lock_that_a_killed_run_of_another_user_left(common: Path) -> None:
     common.chmod(0o777)
     lock = common / RUN_LOCK
     lock.touch()
-    lock.chmod(0o644)
+    lock.chmod(0o666)
 
     def check() -> None:
         DirectoryLock(common, RUN_LOCK).release()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import pickle
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bpe_tokenizer import WriteError, locks
+from bpe_tokenizer import WriteError
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs signals and forks")
@@ -102,47 +100,27 @@ def test_a_lock_that_is_free_soon_is_waited_for(tmp_path: Path) -> None:
         DirectoryLock(tmp_path, RUN_LOCK, 30).release()
 
 
-@pytest.fixture
-def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system without locks of files."""
-    monkeypatch.setattr(locks, "try_lock", lambda descriptor: None)
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_without_file_locks_the_file_is_the_lock(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
 
-
-def record_of(directory: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads((directory / RUN_LOCK).read_bytes())
-    return record
-
-
-@pytest.mark.usefixtures("no_locks")
-def test_without_file_locks_the_record_decides(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="has no file locks; start no second run there"):
-        lock = DirectoryLock(tmp_path, RUN_LOCK)
-    with pytest.raises(WriteError, match=f"in use by process {os.getpid()} on"):
-        DirectoryLock(tmp_path, RUN_LOCK)
-    lock.check()
-    record = record_of(tmp_path)
-    lock.release()
-    assert list(tmp_path.iterdir()) == []
-    # Another machine, or another system on this one: nobody knows whether its process runs.
-    (tmp_path / RUN_LOCK).write_text(json.dumps({**record, "host": "far", "system": "other"}))
-    with pytest.raises(WriteError, match=rf"on 'far', .*; if it has ended, remove {RUN_LOCK} there"):
-        DirectoryLock(tmp_path, RUN_LOCK)
-    # A process of this machine that has ended, and one whose id another process has now.
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        ended.wait()
-    for dead in ({**record, "pid": ended.pid}, {**record, "ticks": (record["ticks"] or 0) - 1}):
-        (tmp_path / RUN_LOCK).write_text(json.dumps(dead))
-        with pytest.warns(UserWarning, match="no file locks"), DirectoryLock(tmp_path, RUN_LOCK) as lock:
-            lock.check()
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with DirectoryLock(tmp_path, RUN_LOCK) as lock:
+        with pytest.raises(WriteError, match=rf"is in use by another process: .*, remove {RUN_LOCK}\.soft"):
+            DirectoryLock(tmp_path, RUN_LOCK)
+        lock.check()
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("no_locks")
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"pid": "1"}', b"[" * 4096, b"\xff", b"{}"])
 def test_a_broken_record_belongs_to_someone(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / RUN_LOCK).write_bytes(content)
-    with pytest.raises(WriteError, match="is in use by another process"):
-        DirectoryLock(tmp_path, RUN_LOCK)
+    with DirectoryLock(tmp_path, RUN_LOCK):
+        (tmp_path / RUN_LOCK).write_bytes(content)
+        with pytest.raises(WriteError, match="is in use by another process"):
+            DirectoryLock(tmp_path, RUN_LOCK)
 
 
 def test_the_error_can_be_pickled(tmp_path: Path) -> None:
@@ -152,25 +130,15 @@ def test_the_error_can_be_pickled(tmp_path: Path) -> None:
     assert isinstance(again, OSError)
 
 
-def test_old_files_are_removed_where_there_are_no_locks(tmp_path: Path, no_locks: None) -> None:
-    old, new = tmp_path / "old", tmp_path / "new"
-    for path in (old, new):
-        path.touch()
-    yesterday = time.time() - 2 * 24 * 3600
-    os.utime(old, (yesterday, yesterday))
-    for path in (old, new, tmp_path / "none"):
-        locks.remove_unlocked(path)
-    assert list(tmp_path.iterdir()) == [new]
-
-
 CONTENDER = """
-import sys, warnings
+import errno, fcntl, sys
 from pathlib import Path
 from bpe_tokenizer import WriteError, locks
-warnings.simplefilter("ignore")
 directory, kind = Path(sys.argv[1]), sys.argv[2]
-if kind == "record":
-    locks.try_lock = lambda descriptor: None
+if kind == "soft":
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, "no locks")
+    fcntl.flock = refuse
 for _ in range(40):
     while True:
         try:
@@ -186,7 +154,7 @@ for _ in range(40):
 """
 
 
-@pytest.mark.parametrize("kind", ["flock", "record"])
+@pytest.mark.parametrize("kind", ["flock", "soft"])
 def test_many_processes_take_turns(kind: str, tmp_path: Path) -> None:
     (tmp_path / "counter").write_text("0")
     command = [sys.executable, "-c", CONTENDER, str(tmp_path), kind]
@@ -194,25 +162,3 @@ def test_many_processes_take_turns(kind: str, tmp_path: Path) -> None:
     assert [process.wait(60) for process in processes] == [0, 0, 0]
     assert (tmp_path / "counter").read_text() == "120"
     assert [path.name for path in tmp_path.iterdir()] == ["counter"]
-
-
-@pytest.mark.parametrize("is_linked", [False, True])
-def test_what_a_kill_left_of_a_lock_is_removed(is_linked: bool, tmp_path: Path) -> None:
-    (tmp_path / f"{RUN_LOCK}.0123456789abcdef.tmp").touch()
-    if is_linked:  # killed between linking the file to its place and removing the first name
-        (tmp_path / RUN_LOCK).touch()
-        (tmp_path / f"{RUN_LOCK}.fedcba9876543210.tmp").hardlink_to(tmp_path / RUN_LOCK)
-    with DirectoryLock(tmp_path, RUN_LOCK):
-        assert [path.name for path in tmp_path.iterdir()] == [RUN_LOCK]
-
-
-def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(source: Path, target: Path) -> None:
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    with DirectoryLock(tmp_path, RUN_LOCK) as lock:
-        lock.check()
-        with pytest.raises(WriteError, match="in use by process"):
-            DirectoryLock(tmp_path, RUN_LOCK)
-    assert list(tmp_path.iterdir()) == []

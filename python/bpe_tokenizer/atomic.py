@@ -2,8 +2,9 @@
 
 Every file of the package is written to a temporary file next to it, flushed to the disk, and moved into
 place. Its writer keeps the temporary file locked, so a later save into the same place recognises the files of
-killed saves, and removes them. A new file has the permissions of the umask, a replaced one keeps its own. A
-symbolic link is replaced, not followed. A pipe or a device is written directly.
+killed saves, and removes them; a file system without locks keeps them. A new file has the permissions of the
+umask, a replaced one keeps its own. A symbolic link is replaced, not followed. A pipe or a device is written
+directly.
 """
 
 from __future__ import annotations
@@ -16,21 +17,15 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 from bpe_tokenizer.errors import OptionError, WriteError, shorten
-from bpe_tokenizer.locks import (
-    RUN_LOCK,
-    SAVE_LOCK,
-    forget,
-    is_at,
-    keep_from_forks,
-    remove_unlocked,
-    save_lock,
-    try_lock,
-)
+from bpe_tokenizer.locks import RUN_LOCK, SAVE_LOCK, save_lock
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = [
     "AtomicFile",
@@ -40,15 +35,12 @@ __all__ = [
     "make_directory",
     "refuse_url",
     "remove_abandoned",
-    "replaced_file",
-    "start_write_back",
+    "remove_unlocked",
     "unfinished",
     "write_atomically",
     "write_errors",
-    "write_stream",
 ]
 
-_SUFFIX = ".tmp"
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.DOTALL)
 # A temporary name has 22 characters more than the name itself, and a file system allows 255 bytes.
 _MAX_NAME_BYTES = 200
@@ -76,9 +68,10 @@ def write_atomically(files: Mapping[Path, bytes]) -> None:
     ...     sorted(path.name for path in Path(directory).iterdir())
     ['a', 'b']
     """
+    directory = next(iter(files)).parent
     with contextlib.ExitStack() as stack:
         if len(files) > 1:
-            stack.enter_context(save_lock(next(iter(files)).parent))
+            stack.enter_context(save_lock(directory))
         pending: list[AtomicFile] = []
         try:
             for path, data in files.items():
@@ -86,7 +79,7 @@ def write_atomically(files: Mapping[Path, bytes]) -> None:
                 stack.callback(pending[-1].close)
                 pending[-1].write(data)
                 pending[-1].finish()
-            _flush_directories(files)
+            flush_directory(directory)
             pending[0].replace()
         except BaseException:
             if pending and os.path.lexists(pending[0].temporary):
@@ -95,73 +88,15 @@ def write_atomically(files: Mapping[Path, bytes]) -> None:
             raise
         for file in pending[1:]:
             file.replace()
-        _flush_directories(files)
+        flush_directory(directory)
         for path in files:
             remove_abandoned(path)
 
 
-def write_stream(path: Path, write: Callable[[Callable[[bytes], None]], None]) -> None:
-    """Write a file, completely or not at all, incrementally.
-
-    Args:
-        path: The file.
-        write: Gets a function, and calls it with the bytes of each part.
-
-    Raises:
-        WriteError: The file cannot be written, and an existing one is unchanged.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     write_stream(Path(directory, "a"), lambda put: put(b"some bytes"))
-    ...     Path(directory, "a").read_bytes()
-    b'some bytes'
-    """
-    file = AtomicFile(path)
-    try:
-        write(file.write)
-        file.finish()
-        _flush_directories({path: b""})
-        file.replace()
-    except BaseException:
-        file.abandon()
-        raise
-    file.close()
-    _flush_directories({path: b""})
-    remove_abandoned(path)
-
-
-@contextlib.contextmanager
-def replaced_file(path: Path) -> Iterator[AtomicFile]:
-    """Give a file to write, and move it into place at the end; an error leaves nothing of it.
-
-    It does not look at the other files of the directory, which may be a hundred thousand.
-
-    Args:
-        path: The file.
-
-    Raises:
-        WriteError: The file cannot be written, and an existing one is unchanged.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     with replaced_file(Path(directory, "a")) as file:
-    ...         file.write(b"text")
-    ...     Path(directory, "a").read_bytes()
-    b'text'
-    """
-    file = AtomicFile(path)
-    try:
-        yield file
-        file.finish()
-        file.replace()
-    except BaseException:
-        file.abandon()
-        raise
-    file.close()
-
-
 class AtomicFile:
     """A file that is written to a temporary file next to it, until it is complete and moved into place.
+
+    As a context manager it moves the file into place at the end, and an error leaves nothing of it.
 
     Args:
         path: The file.
@@ -172,11 +107,8 @@ class AtomicFile:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     file = AtomicFile(Path(directory, "a"))
-    ...     file.write(b"text")
-    ...     file.finish()
-    ...     file.replace()
-    ...     file.close()
+    ...     with AtomicFile(Path(directory, "a")) as file:
+    ...         file.write(b"text")
     ...     file.path.read_bytes()
     b'text'
     """
@@ -186,22 +118,24 @@ class AtomicFile:
         refuse_url(path)
         with write_errors(path):
             mode = _mode(path)
-            self.is_direct = mode is not None and not (stat.S_ISREG(mode) or stat.S_ISLNK(mode))
-            if self.is_direct:
-                self.temporary = path
-                self.stream: BinaryIO = path.open("wb")
-            else:
-                self.temporary, self.stream = _create(path)
-                try:
-                    if mode is not None and stat.S_ISREG(mode):
-                        self.temporary.chmod(stat.S_IMODE(mode))
-                except BaseException:
-                    self.abandon()
-                    raise
+            self.is_direct = mode is not None and not stat.S_ISREG(mode)
+            self.temporary, self.stream = (path, path.open("wb")) if self.is_direct else _create(path)
+            if mode is not None and not self.is_direct:
+                with contextlib.suppress(OSError):  # a file system without permissions
+                    self.temporary.chmod(stat.S_IMODE(mode))
 
-    def __del__(self) -> None:
-        # An interrupt may come when the file exists and its creator does not know it yet.
-        if hasattr(self, "stream"):
+    def __enter__(self) -> AtomicFile:
+        """Return the file."""
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Move the file into place, or remove it after an error."""
+        try:
+            if kind is None:
+                self.finish()
+                self.replace()
+                flush_directory(self.path.parent)
+        finally:
             self.abandon()
 
     def write(self, data: bytes) -> None:
@@ -228,23 +162,22 @@ class AtomicFile:
         """Move the file into place.
 
         Raises:
-            WriteError: It cannot be moved, or another process has removed the temporary file.
+            WriteError: It cannot be moved.
         """
         if not self.is_direct:
             with write_errors(self.path):
-                self.check()
-                self._close_on_windows()
+                if sys.platform == "win32":
+                    self.close()  # which does not rename open files
                 self.temporary.replace(self.path)
 
     def create(self) -> None:
-        """Move the file into place where there is no file yet.
+        """Close the file, and move it into place where there is no file yet.
 
         Raises:
             WriteError: There is one, or this one cannot be moved.
         """
+        self.close()
         with write_errors(self.path):
-            self.check()
-            self._close_on_windows()
             try:
                 os.link(self.temporary, self.path)
             except FileExistsError:
@@ -257,43 +190,17 @@ class AtomicFile:
             else:
                 self.temporary.unlink()
 
-    def check(self) -> None:
-        """Check that the temporary file is still the one that was written.
-
-        Raises:
-            WriteError: It is not.
-        """
-        if not self._is_own():
-            raise WriteError(
-                f"{self.path}: cannot be written: another process removed its temporary file "
-                f"{self.temporary.name}",
-                errno.ENOENT,
-                self.path,
-            )
-
-    def is_in_place(self) -> bool:
-        """Return whether the file at the path is this one."""
-        return not self.stream.closed and is_at(self.stream.fileno(), self.path)
-
     def close(self) -> None:
         """Close the file, whatever has become of it."""
-        if not self.stream.closed:
-            _close(self.stream)
+        with contextlib.suppress(OSError, ValueError):
+            self.stream.close()
 
     def abandon(self) -> None:
-        """Close and remove the temporary file."""
-        is_own = not self.is_direct and self._is_own()
+        """Close the file, and remove it unless it is in place."""
         self.close()
-        if is_own:
+        if not self.is_direct:
             with contextlib.suppress(OSError):
                 self.temporary.unlink()
-
-    def _is_own(self) -> bool:
-        return not self.stream.closed and is_at(self.stream.fileno(), self.temporary)
-
-    def _close_on_windows(self) -> None:
-        if sys.platform == "win32":  # which does not rename open files
-            self.close()
 
 
 @contextlib.contextmanager
@@ -386,9 +293,7 @@ def unfinished(path: Path) -> list[Path]:
         return sorted(
             other
             for other in path.parent.iterdir()
-            if other.name.startswith(prefix)
-            and other.name.endswith(_SUFFIX)
-            and other.name[len(prefix) : -len(_SUFFIX)].isalnum()
+            if other.name.startswith(prefix) and re.fullmatch(r"[0-9a-f]+\.tmp", other.name[len(prefix) :])
         )
     return []
 
@@ -399,83 +304,25 @@ def remove_abandoned(path: Path) -> None:
         remove_unlocked(temporary)
 
 
+def remove_unlocked(path: Path) -> None:
+    """Remove a temporary file unless its writer lives, or may live where files cannot be locked."""
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        if sys.platform != "win32":  # which does not remove open files
+            file = stack.enter_context(path.open("rb+"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+
+
 def is_temporary(path: Path) -> bool:
     """Return whether a file has a name of this package's temporary files and locks.
 
     >>> is_temporary(Path(".vocab.json.0123456789abcdef.tmp")), is_temporary(Path("vocab.json"))
     (True, False)
     """
-    return path.name in (RUN_LOCK, SAVE_LOCK) or _TEMPORARY.fullmatch(path.name) is not None
-
-
-def _prefix(path: Path) -> str:
-    name = path.name
-    data = os.fsencode(name)
-    return f".{hashlib.sha256(data).hexdigest()[:32] if len(data) > _MAX_NAME_BYTES else name}."
-
-
-def _create(path: Path) -> tuple[Path, BinaryIO]:
-    """Create and lock a temporary file."""
-    while True:
-        temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}{_SUFFIX}")
-        stream: BinaryIO | None = None
-        try:
-            stream = temporary.open("xb")
-            keep_from_forks(stream.fileno())
-            # Another process may lock and remove the file before it is locked here.
-            if try_lock(stream.fileno()) is not False and is_at(stream.fileno(), temporary):
-                return temporary, stream
-        except FileExistsError:
-            raise
-        except BaseException:
-            # An interrupt may come when the file exists, before its stream has a name here.
-            if stream is not None:
-                _close(stream)
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-        _close(stream)
-
-
-def _close(stream: BinaryIO) -> None:
-    forget(stream.fileno())
-    # The content is in place or abandoned.
-    with contextlib.suppress(OSError, ValueError):
-        stream.close()
-
-
-def _mode(path: Path) -> int | None:
-    """The type and the permissions of what is at a path; None for nothing.
-
-    Raises:
-        OSError: It is a directory.
-    """
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        return None
-    if stat.S_ISLNK(mode):
-        with contextlib.suppress(OSError):
-            target = path.stat().st_mode
-            mode = mode if stat.S_ISREG(target) else target
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    return mode
-
-
-def start_write_back(file: BinaryIO, start: int, end: int) -> None:
-    """Let the system begin to write a part of a file to the disk, so that flushing it later takes less time.
-
-    Linux does so for bytes that are not needed soon. It also forgets those that are on the disk already.
-
-    Args:
-        file: The file.
-        start: The first byte.
-        end: The end of the bytes.
-    """
-    if hasattr(os, "posix_fadvise"):
-        with contextlib.suppress(OSError):
-            os.posix_fadvise(file.fileno(), start, end - start, os.POSIX_FADV_DONTNEED)
+    return (
+        path.name.removesuffix(".soft") in (RUN_LOCK, SAVE_LOCK)
+        or _TEMPORARY.fullmatch(path.name) is not None
+    )
 
 
 def flush_directory(directory: Path) -> None:
@@ -497,6 +344,35 @@ def flush_directory(directory: Path) -> None:
             os.close(descriptor)
 
 
-def _flush_directories(files: Mapping[Path, bytes]) -> None:
-    for directory in {path.parent for path in files}:
-        flush_directory(directory)
+def _prefix(path: Path) -> str:
+    name = path.name
+    data = os.fsencode(name)
+    return f".{hashlib.sha256(data).hexdigest()[:32] if len(data) > _MAX_NAME_BYTES else name}."
+
+
+def _mode(path: Path) -> int | None:
+    """The type and the permissions of the file at a path or at the end of its links; None for none.
+
+    Raises:
+        OSError: It is a directory.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return mode
+
+
+def _create(path: Path) -> tuple[Path, BinaryIO]:
+    """Create and lock a temporary file."""
+    while True:
+        temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}.tmp")
+        stream = temporary.open("xb")
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(stream.fileno()).st_nlink:
+            return temporary, stream
+        stream.close()  # another process removed the file before it was locked

@@ -69,9 +69,8 @@ def test_a_stopped_run_keeps_its_directory(tmp_path: Path, tokenizer: BPETokeniz
 
 @pytest.fixture
 def overtaken(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Freezes a run at a step, on a machine whose locks others do not see, and lets a second one run."""
+    """Freezes a run at a step, and lets a second one run."""
     patch_batches(2, monkeypatch)
-    monkeypatch.setattr(locks, "try_lock", lambda descriptor: None)
 
     def freeze(owner: type, name: str, call: int, second: Callable[[], object]) -> None:
         step, calls = getattr(owner, name), 0
@@ -88,7 +87,6 @@ def overtaken(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return freeze
 
 
-@pytest.mark.filterwarnings("ignore:.*has no file locks:UserWarning")
 @pytest.mark.parametrize(
     ("owner", "step", "name", "does_second_finish"),
     [

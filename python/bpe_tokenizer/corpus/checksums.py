@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import os
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bpe_tokenizer.atomic import start_write_back
 from bpe_tokenizer.errors import CorpusError
 
 __all__ = ["HashingFile", "checksum", "digest", "is_intact"]
@@ -61,9 +62,19 @@ class HashingFile(io.RawIOBase):
             self._end = max(self._end, self._position + len(view))
         self._position += len(view)
         if self._position - self._written_back >= _WRITE_BACK:
-            start_write_back(self._file, self._written_back, self._position)
+            self._start_write_back()
             self._written_back = self._position
         return len(view)
+
+    def _start_write_back(self) -> None:
+        """Let the system begin to write to the disk, so that flushing the file later takes less time.
+
+        Linux does so for bytes that are not needed soon. It also forgets those that are on the disk already.
+        """
+        if hasattr(os, "posix_fadvise"):
+            size = self._position - self._written_back
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(self._file.fileno(), self._written_back, size, os.POSIX_FADV_DONTNEED)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move the position."""

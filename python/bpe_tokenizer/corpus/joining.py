@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bpe_tokenizer.atomic import replaced_file, write_atomically
+from bpe_tokenizer.atomic import AtomicFile, write_atomically
 from bpe_tokenizer.corpus.flat import llm_c_header
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.errors import CorpusError
@@ -139,7 +139,7 @@ def _join(path: Path, parts: Sequence[Path], header: bytes) -> None:
             return
     if len(parts) == 1 and _link(parts[0], path):
         return
-    with replaced_file(path) as file:
+    with AtomicFile(path) as file:
         file.write(header)
         for part in parts:
             for chunk in _chunks(part, skip):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.arguments import check_flag, check_integer, check_path
-from bpe_tokenizer.atomic import replaced_file, write_atomically, write_errors
+from bpe_tokenizer.atomic import AtomicFile, write_atomically, write_errors
 from bpe_tokenizer.corpus.checksums import checksum
 from bpe_tokenizer.corpus.input_list import inputs_digest
 from bpe_tokenizer.corpus.manifest import MANIFEST, Manifest, count_of, read_json
@@ -135,7 +135,7 @@ def _join_skipped(directory: Path, records: list[UnitRecord]) -> None:
         with write_errors(path):
             path.unlink(missing_ok=True)
         return
-    with replaced_file(path) as file, write_errors(path):
+    with AtomicFile(path) as file, write_errors(path):
         for name in names:
             with (directory / name).open("rb") as lines:
                 shutil.copyfileobj(lines, file.stream)

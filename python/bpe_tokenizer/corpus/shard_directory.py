@@ -43,9 +43,9 @@ class ShardDirectory:
     disk. A killed run therefore leaves a manifest with intact shards, and at most one shard that the manifest
     does not list. The next run writes that one again.
 
-    One run at a time has the lock of the directory. A run that loses it, on a file system without locks,
-    changes nothing more: its files have names that no other run uses, and it moves a shard into place only if
-    the manifest is the one that it wrote and no other shard is there.
+    One run at a time has the lock of the directory. A run that loses it, because someone removes the lock
+    file, changes nothing more: its files have names that no other run uses, and it moves a shard into place
+    only if the manifest is the one that it wrote and no other shard is there.
 
     Args:
         directory: The directory.
@@ -147,11 +147,8 @@ class ShardDirectory:
                 file.create()
             except WriteError:
                 for moved in files[:number]:
-                    if moved.is_in_place():
-                        moved.path.unlink()
+                    moved.path.unlink()
                 raise
-        for file in files:
-            file.close()
         self.skipped_rows.add(skipped)
         self.shards.append(Shard(listed, documents, tokens, end))
         # Writing the manifest flushes the directory: first with the shard, then with the manifest.

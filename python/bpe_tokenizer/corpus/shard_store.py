@@ -34,7 +34,6 @@ class ShardFile(AtomicFile):
             WriteError: It cannot be written, or has another size.
         """
         self.finish()
-        self.check()
         with write_errors(self.path):
             found = self.temporary.stat().st_size
             if found != size:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bpe_tokenizer.atomic import replaced_file, write_errors
+from bpe_tokenizer.atomic import AtomicFile, write_errors
 from bpe_tokenizer.readers import BadRow
 
 __all__ = ["SKIPPED", "SkippedRows", "skipped_line"]
@@ -62,7 +62,7 @@ class SkippedRows:
             self._write(None, added)
 
     def _write(self, size: int | None, rows: Iterable[BadRow]) -> None:
-        with replaced_file(self._path) as file:
+        with AtomicFile(self._path) as file:
             if self._path.exists():
                 with write_errors(self._path), self._path.open("rb") as kept:
                     left = kept.seek(0, 2) if size is None else size

@@ -19,7 +19,7 @@ from bpe_tokenizer.atomic import (
     flush_directory,
     is_temporary,
     make_directory,
-    replaced_file,
+    remove_unlocked,
     write_errors,
 )
 from bpe_tokenizer.corpus.checksums import checksum, is_intact
@@ -29,7 +29,6 @@ from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.shard_store import ShardFile
 from bpe_tokenizer.corpus.skipped_rows import skipped_line
 from bpe_tokenizer.errors import OptionError, WriteError
-from bpe_tokenizer.locks import remove_unlocked
 from bpe_tokenizer.readers import BadRow, Position
 
 __all__ = ["PLAN", "UnitDirectory", "UnitRecord", "UnitShards", "refuse_parts"]
@@ -273,9 +272,8 @@ class UnitShards:
         path = self._output.record_path(self._unit)
         # The shards are on disk before the record.
         flush_directory(self.directory)
-        with replaced_file(path) as file:
+        with AtomicFile(path) as file:
             file.write(record.to_bytes())
-        flush_directory(self.directory)
         return record
 
     def abandon(self) -> None:
@@ -329,13 +327,10 @@ def _write_plan(path: Path, data: bytes) -> None:
         file.finish()
         file.create()
     except WriteError:
-        file.abandon()
         if not path.exists():  # Another process may have been faster.
             raise
-    except BaseException:
+    finally:
         file.abandon()
-        raise
-    file.close()
     flush_directory(path.parent)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.atomic import make_directory, replaced_file, write_atomically, write_errors
+from bpe_tokenizer.atomic import AtomicFile, is_temporary, make_directory, write_atomically, write_errors
 from bpe_tokenizer.corpus.input_list import input_changes, listed_inputs
 from bpe_tokenizer.corpus.manifest import MANIFEST, count_of, read_json
 from bpe_tokenizer.corpus.result import PathLike
@@ -122,7 +122,7 @@ class CountOutput(NamedTuple):
 
 def save_unit(counts: PieceCounts, path: Path, skipped: Sequence[str] = ()) -> UnitCounts:
     """Write the file of a unit, completely or not at all."""
-    with replaced_file(path) as file:
+    with AtomicFile(path) as file:
         core_counter(counts).save(counts_header(counts, skipped=skipped), file.write)
     return _read_unit(counts, path)
 
@@ -358,7 +358,7 @@ class _CountDirectory:
                 f"{self.path} holds the counts of another run (it differs in: {', '.join(differing)}); write "
                 "to another directory"
             )
-        others = sorted(each.name for each in self.path.iterdir() if each.name != RUN_LOCK)
+        others = sorted(each.name for each in self.path.iterdir() if not is_temporary(each))
         if others:
             raise OptionError(
                 f"{self.path} holds other files ({', '.join(others[:5])}); write to a new directory"

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_choice, check_path, items_in_turn, thread_count
-from bpe_tokenizer.atomic import write_stream
+from bpe_tokenizer.atomic import AtomicFile, remove_abandoned
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
@@ -595,11 +595,9 @@ def save_counts(counts: PieceCounts, path: Path, **extra: Any) -> None:
         WriteError: The file cannot be written.
     """
     header = counts_header(counts, **extra)
-
-    def write(put: Callable[[bytes], None]) -> None:
-        core_counter(counts).save(header, put)
-
-    write_stream(path, write)
+    with AtomicFile(path) as file:
+        core_counter(counts).save(header, file.write)
+    remove_abandoned(path)
 
 
 def counts_header(counts: PieceCounts, **extra: Any) -> bytes:
