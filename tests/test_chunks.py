@@ -107,16 +107,6 @@ def test_impossible_chunks_are_refused(
         tokenizer.split_by_tokens("some text", limit, overlap)
 
 
-def test_a_text_that_lies_about_its_length() -> None:
-    class Lying(str):
-        __slots__ = ()
-
-        def __len__(self) -> int:
-            return 1000
-
-    assert tiny().split_by_tokens(Lying("ab ab"), 2) == tiny().split_by_tokens("ab ab", 2)
-
-
 def test_an_overlap_with_too_many_digits() -> None:
     with pytest.raises(OptionError, match=r"overlap is .* must be less than max_tokens=3"):
         tiny().split_by_tokens("ab", 3, overlap=10**5000)

@@ -33,11 +33,6 @@ class Doctests(griffe.Extension):
             )
         if isinstance(obj, griffe.Attribute) and isinstance(node, ast.Assign):
             _show_raw(node, obj)
-        if isinstance(obj, griffe.Function):
-            # `**unknown` serves the errors about names of other libraries; no call passes it.
-            for parameter in list(obj.parameters):
-                if "NoArguments" in str(parameter.annotation):
-                    del obj.parameters[parameter.name]
         if obj.docstring is not None:
             obj.docstring.value = fence_doctests(obj.docstring.value)
 

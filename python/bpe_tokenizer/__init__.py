@@ -141,9 +141,7 @@ def __getattr__(name: str) -> object:
     if name in _LAZY_ROOMS:
         return import_module(f"{__name__}.{name}")
     if name not in _LAZY:
-        from bpe_tokenizer.other_libraries.names import missing_root_error
-
-        raise missing_root_error(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
     globals()[name] = value
     return value

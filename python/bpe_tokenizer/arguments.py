@@ -1,25 +1,19 @@
-"""Checks of arguments that several rooms take: integers, texts, batches, paths, numbers of threads.
-
-The errors of arguments that a public call does not have, and the calls whose arguments need no check.
-"""
+"""Checks of arguments that several rooms take: integers, texts, batches, paths, numbers of threads."""
 
 from __future__ import annotations
 
-import inspect
 import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, SupportsIndex, TypedDict, TypeVar, cast
+from typing import Protocol, SupportsIndex, TypeVar, cast
 
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError, TokenizerError, shorten
 
 __all__ = [
-    "NoArguments",
     "TextCollection",
-    "argument_error",
     "check_choice",
     "check_flag",
     "check_integer",
@@ -29,7 +23,6 @@ __all__ = [
     "check_text",
     "check_texts",
     "check_vocab",
-    "checks_names",
     "is_worker",
     "items_in_turn",
     "items_of",
@@ -37,9 +30,6 @@ __all__ = [
 ]
 
 _Item = TypeVar("_Item")
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
-# Classes that know their length.
-_BUILT_IN = frozenset({list, tuple, set, frozenset, dict, range, str})
 # Longer than any system accepts.
 _MAX_PATH = 4096
 # Paths that `check_path` returns unchanged.
@@ -52,20 +42,6 @@ _MAX_THREADS = 1 << 16
 _MAX_ID = 2**32 - 2
 
 _forked = False
-
-
-class nothing:  # noqa: N801 - messages show it: "encode expects a str, not nothing"
-    """The value of a required argument that a call lacks; every check of types refuses it."""
-
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-class NoArguments(TypedDict):
-    """The type of the keyword arguments that a function does not have, for `**unknown`.
-
-    A type checker refuses every keyword argument that would be among them.
-    """
 
 
 class TextCollection(Protocol):
@@ -115,8 +91,7 @@ def check_integer(
     bpe_tokenizer.errors.OptionError: max_tokens is 0; it must be at least 1
     """
     try:
-        # Twice: a subclass of `int` may compare and print as it likes.
-        number = int.__index__(operator.index(cast("SupportsIndex", value)))
+        number = operator.index(cast("SupportsIndex", value))
     except TypeError:
         number = None
     if number is None or isinstance(value, bool):
@@ -152,34 +127,29 @@ def check_flag(name: str, value: object) -> bool:
 def items_of(values: Iterable[_Item]) -> list[_Item]:
     """Return the items of a collection as a list.
 
-    Built-in collections are copied in one step, so another thread may change them meanwhile. Those of other
-    classes may lie about their length; only their items count.
+    Raises:
+        ArgumentTypeError: It has none: it is a number or an array without dimensions.
 
     >>> items_of({"a": 1})
     ['a']
     """
-    if type(values) in _BUILT_IN:
-        return list(values)
-    # Not list(): it reserves memory for the length that they claim.
-    return [item for item in items_in_turn(values)]  # noqa: C416
+    return list(items_in_turn(values))
 
 
 def items_in_turn(values: Iterable[_Item]) -> Iterator[_Item]:
     """Return an iterator over the items of a collection.
 
     Raises:
-        ArgumentTypeError: It has none: it is a number, an array or a buffer of other than one dimension.
+        ArgumentTypeError: It has none: it is a number or an array without dimensions.
 
     >>> items_in_turn(5)
     Traceback (most recent call last):
-    bpe_tokenizer.errors.ArgumentTypeError: expected several values in one dimension, not int
+    bpe_tokenizer.errors.ArgumentTypeError: expected several values, not int
     """
     try:
-        if not isinstance(values, memoryview) or values.ndim == 1:
-            return iter(values)
+        return iter(values)
     except TypeError:
-        pass
-    raise ArgumentTypeError(f"expected several values in one dimension, not {type(values).__name__}")
+        raise ArgumentTypeError(f"expected several values, not {type(values).__name__}") from None
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
@@ -275,15 +245,13 @@ def check_path(name: str, path: object) -> Path:
     if isinstance(path, bytes) or not isinstance(path, str | os.PathLike):
         raise ArgumentTypeError(f"{name} must be a str or a path object, not {type(path).__name__}")
     try:
-        found = os.fspath(path)
-        # A subclass of `str` may do what it likes.
-        text = os.fsdecode(str.__str__(found) if isinstance(found, str) else found)
+        text = os.fsdecode(path)
         encoded = os.fsencode(text)
     except TypeError:
         raise ArgumentTypeError(f"{name} must be a str or a path object, not {type(path).__name__}") from None
     except UnicodeError:
         raise OptionError(
-            f"{name} is {shorten(found)}; a path cannot hold a lone surrogate, which stands for no byte"
+            f"{name} is {shorten(path)}; a path cannot hold a lone surrogate, which stands for no byte"
         ) from None
     if len(encoded) > _MAX_PATH:
         raise OptionError(
@@ -376,38 +344,3 @@ def is_worker() -> bool:
     """
     process = sys.modules.get("multiprocessing.process")  # a worker has imported it
     return _forked or (process is not None and process.parent_process() is not None)
-
-
-def checks_names(function: _Function) -> _Function:
-    """Let a function raise `argument_error` itself for the arguments that its `**unknown` holds.
-
-    Its signature is shown without `unknown`, whose type `Unpack[NoArguments]` type checkers refuse to fill.
-    A required argument that a call lacks is `nothing`, so that a call with only an unknown name reaches the
-    body. (A wrapper that catches the `TypeError` of Python adds 60 ns to a call of `encode`, the dict 10.)
-    """
-    signature = inspect.signature(function)
-    parameters = [each for each in signature.parameters.values() if each.name != "unknown"]
-    required = [
-        each
-        for each in parameters
-        if each.kind is each.POSITIONAL_OR_KEYWORD
-        and each.default is each.empty
-        and each.name not in ("self", "cls")
-    ]
-    function.__defaults__ = (*(nothing() for _ in required), *(function.__defaults__ or ()))
-    function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return function
-
-
-def argument_error(function: Callable[..., Any], unknown: Iterable[str]) -> ArgumentTypeError:
-    """Return the error for arguments that a function does not have.
-
-    >>> from bpe_tokenizer import BPETokenizer
-    >>> print(argument_error(BPETokenizer.train, ["oops", "num_threads"]))
-    train() has no argument 'num_threads', which sentencepiece has; use threads=n
-    """
-    from bpe_tokenizer.other_libraries.arguments import other_arguments, unknown_argument
-
-    call, names = function.__name__, list(unknown)
-    (name, *_) = other_arguments(call, names) or names
-    return ArgumentTypeError(unknown_argument(call, name, inspect.signature(function).parameters))

@@ -36,7 +36,6 @@ def split_by_tokens(
     Raises:
         OptionError: A single character needs more than `max_tokens` ids.
     """
-    text = str.__str__(text)  # a subclass of `str` may claim another length
     starts = encoder.token_starts(text, special)
     length = len(text)
     chunks = []

@@ -247,16 +247,6 @@ class CompiledModel:
         """Return `prefix_suffix_ids`, or nothing without `add_special_tokens`."""
         if add_special_tokens is False:
             return (), ()
-        if isinstance(add_special_tokens, str | list | tuple):
-            # minbpe's `encode(text, "all")`, or transformers' `encode(text, pair)`.
-            meant = (
-                f"allowed_special={add_special_tokens!r} is the argument for such values"
-                if add_special_tokens in ("all", "none")
-                else "the second text of a pair is text_pair="
-            )
-            raise ArgumentTypeError(
-                f"add_special_tokens must be True or False, not {type(add_special_tokens).__name__}; {meant}"
-            )
         if not check_flag("add_special_tokens", add_special_tokens):
             return (), ()
         return self.prefix_suffix_ids

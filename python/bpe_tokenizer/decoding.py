@@ -57,7 +57,7 @@ def to_ids(ids: Any) -> int | Sequence[int]:
     if isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
         return items_of(ids)
     try:
-        return int.__index__(operator.index(ids))
+        return operator.index(ids)
     except TypeError:
         name = type(ids).__name__
         raise ArgumentTypeError(f"ids must be an int or a sequence of int, not {name}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import count
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import TextCollection, check_integer, items_in_turn, items_of
@@ -79,7 +79,6 @@ _TURN_ENDS: Final = frozenset(
 )
 _BRACKETS: Final = re.compile(r"(?:<[|｜]?|\[)(/?\w[\w ▁-]*)(?:[|｜]?>|\])")
 ROLES: Final[tuple[Role, ...]] = tuple(_ROLE_NAMES)
-_ROLE_ATTRIBUTES: Final = frozenset(f"{role}_token" for role in ROLES)
 _ALL_ROLE_NAMES: Final = tuple(name for names in _ROLE_NAMES.values() for name in names)
 
 
@@ -94,18 +93,12 @@ def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[st
         raise ArgumentTypeError(
             f"special_tokens must be a list or a dict, not a str: write [{shorten(special_tokens)}]"
         )
-    if isinstance(special_tokens, Mapping):
-        _check_no_roles(special_tokens)
     if isinstance(special_tokens, bytes) or not isinstance(special_tokens, Iterable):
         raise ArgumentTypeError(
             f"special_tokens must be a list or a dict, not {type(special_tokens).__name__}"
         )
-    # An exact dict or list: what is checked here is what callers read.
-    tokens = (
-        {_exact(content): special_tokens[content] for content in special_tokens}
-        if isinstance(special_tokens, Mapping)
-        else [_exact(content) for content in items_of(special_tokens)]
-    )
+    # A copy: what is checked here is what callers read.
+    tokens = dict(special_tokens) if isinstance(special_tokens, Mapping) else items_of(special_tokens)
     seen = set()
     for content in tokens:
         if not isinstance(content, str):
@@ -122,25 +115,6 @@ def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[st
             raise ModelError(f"the special token {shorten(content)} is listed twice")
         seen.add(content)
     return tokens
-
-
-def _check_no_roles(special_tokens: Mapping[Any, Any]) -> None:
-    """Raise ArgumentTypeError for Hugging Face's form, a dict of roles to texts."""
-    for role, content in special_tokens.items():
-        if role == "additional_special_tokens" or role in _ROLE_ATTRIBUTES:
-            if isinstance(content, int):
-                continue  # an odd text for a special token, with its id
-            texts = [content] if isinstance(content, str) else content
-            assign = f"; tokenizer.{role} = {shorten(content, 40)}" if role in _ROLE_ATTRIBUTES else ""
-            raise ArgumentTypeError(
-                f"special tokens are a list of texts or a dict of text to id, not of roles such as "
-                f"{shorten(role)}: write tokenizer.add_special_tokens({shorten(texts, 60)}){assign}"
-            )
-
-
-def _exact(content: object) -> Any:
-    """A text without what a subclass of `str` does; anything else unchanged."""
-    return str.__str__(content) if isinstance(content, str) and type(content) is not str else content
 
 
 def checked_id(content: str, value: object) -> int:
@@ -357,11 +331,7 @@ def special_token_names(
         if value == "none" and option == "allowed_special":
             return ()
         words = "'none', 'all'" if option == "allowed_special" else "(), 'all'"
-        named: str = value  # minbpe's "none_raise", for one
-        hint = "; disallowed_special='all' raises" if named == "none_raise" else ""
-        raise OptionError(
-            f"{option} is {shorten(value)}; it must be {words} or a set of special tokens{hint}"
-        )
+        raise OptionError(f"{option} is {shorten(value)}; it must be {words} or a set of special tokens")
     if isinstance(value, bytes) or not isinstance(value, Iterable):
         raise ArgumentTypeError(
             f"{option} must be a str or a set of special tokens, not {type(value).__name__}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.arguments import checks_names, items_in_turn
+from bpe_tokenizer.arguments import items_in_turn
 from bpe_tokenizer.decoding import Ids, check_error_handler, id_row, to_text
 from bpe_tokenizer.encoding import SpecialSet
 from bpe_tokenizer.errors import ArgumentTypeError
@@ -109,7 +109,6 @@ class StreamDecoder:
     'ab\ufffd'
     """
 
-    @checks_names
     def __init__(
         self, tokenizer: BPETokenizer, skip_special_tokens: bool = False, errors: str = "replace"
     ) -> None:
@@ -126,12 +125,6 @@ class StreamDecoder:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(skip_special_tokens={self._skips}, errors={self._errors!r})"
-
-    if not TYPE_CHECKING:  # a type checker reports the call
-
-        def __call__(self, *ids: object) -> NoReturn:
-            """Raise an error that names the calls."""
-            raise ArgumentTypeError("a StreamDecoder is not a function: step(ids) decodes, flush() ends")
 
     def step(self, ids: Ids) -> str:
         """Decode further ids, and return the text that they complete.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cas
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import (
-    argument_error,
     check_choice,
     check_flag,
     check_integer,
@@ -21,7 +20,6 @@ from bpe_tokenizer.arguments import (
     check_text,
     check_texts,
     check_vocab,
-    checks_names,
     items_in_turn,
     thread_count,
 )
@@ -40,7 +38,6 @@ from bpe_tokenizer.decoding import (
 from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.model import AddedToken, Model
-from bpe_tokenizer.other_libraries.names import OtherNames
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import (
     AllowedSpecial,
@@ -64,7 +61,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
     from typing_extensions import Unpack
 
-    from bpe_tokenizer.arguments import NoArguments
     from bpe_tokenizer.chat.encoding import ChatEncoding, ChatTemplateLike, MessageSpan
     from bpe_tokenizer.chat.messages import Conversation
     from bpe_tokenizer.chat.options import RowChatOptions, TemplateOptions
@@ -145,7 +141,7 @@ class RoleToken(Generic[_Value]):
         instance._state = compiled.with_role(self.role, content)
 
 
-class BPETokenizer(_core.Tokenizer, OtherNames):
+class BPETokenizer(_core.Tokenizer):
     """A byte-level BPE tokenizer: train it or load it, then encode and decode.
 
     Threads may share a tokenizer: training and adding special tokens replace its whole state in one step.
@@ -201,6 +197,9 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
     'low lower'
     """
 
+    # No `__dict__`: setting another library's name, such as `padding_side`, is Python's AttributeError.
+    __slots__ = ("__weakref__",)
+
     bos_token = RoleToken[str]("bos", "content")
     eos_token = RoleToken[str]("eos", "content")
     pad_token = RoleToken[str]("pad", "content")
@@ -210,15 +209,11 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
     pad_token_id = RoleToken[int]("pad", "id")
     unk_token_id = RoleToken[int]("unk", "id")
 
-    @checks_names
     def __init__(
         self,
         split_pattern: str | Sequence[str] = "cl100k",
         normalization: Normalization | None = "NFC",
-        **unknown: Unpack[NoArguments],
     ) -> None:
-        if unknown:
-            raise argument_error(BPETokenizer.__init__, unknown)
         check_choice("normalization", normalization, ("NFC", "NFD", "NFKC", "NFKD", None))
         self._state: CompiledModel | UntrainedModel = UntrainedModel(
             resolve_split_pattern(split_pattern), normalization
@@ -239,7 +234,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
 
     # Training
 
-    @checks_names
     def train(
         self,
         corpus: Corpus,
@@ -264,7 +258,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         separator: str | None = None,
         field: str = "text",
         on_error: OnError = "stop",
-        **unknown: Unpack[NoArguments],
     ) -> Self:
         """Learn a vocabulary from a corpus; it replaces the present one.
 
@@ -320,12 +313,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         >>> tokenizer.vocab[256], tokenizer.vocab[257]
         (b'<|end|>', b'ab')
         """
-        if not isinstance(self, BPETokenizer):  # BPETokenizer.train("corpus.txt"), without a tokenizer
-            raise ArgumentTypeError(
-                "train is a method of a tokenizer: write BPETokenizer().train(corpus, vocab_size)"
-            )
-        if unknown:
-            raise argument_error(BPETokenizer.train, unknown)
         from bpe_tokenizer.readers.options import ReadOptions
         from bpe_tokenizer.train.options import CountLimits, TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
@@ -669,7 +656,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         return cls.from_model(Model(core.adding_tokens(new_special_tokens(core, special))))
 
     @classmethod
-    @checks_names
     def load(
         cls,
         path: _Path,
@@ -677,7 +663,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         split_pattern: str | Sequence[str] | None = None,
         special_tokens: SpecialTokens | None = None,
         download: bool = False,
-        **unknown: Unpack[NoArguments],
     ) -> Self:
         """Load a tokenizer from a file or a directory, whose content tells the format, or by its name.
 
@@ -706,8 +691,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         ...     BPETokenizer.load(f"{directory}/small.model")
         BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
         """
-        if unknown:
-            raise argument_error(BPETokenizer.load, unknown)
         from bpe_tokenizer.formats import names
 
         allowed = check_flag("download", download)
@@ -728,8 +711,7 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         registry.save(self.model, path, format_name)
 
     @classmethod
-    @checks_names
-    def from_pretrained(cls, directory: _Path, verbose: bool = False, **unknown: Unpack[NoArguments]) -> Self:
+    def from_pretrained(cls, directory: _Path, verbose: bool = False) -> Self:
         """Load a tokenizer from a Hugging Face directory.
 
         Args:
@@ -740,8 +722,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         Raises:
             FormatError: A file is missing or broken, or holds what cannot be represented.
         """
-        if unknown:
-            raise argument_error(BPETokenizer.from_pretrained, unknown)
         from bpe_tokenizer.formats import huggingface
 
         tokenizer = cls.from_model(huggingface.load(directory))
@@ -749,10 +729,7 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
             print(f"Loaded {tokenizer} from {directory}", file=sys.stderr)
         return tokenizer
 
-    @checks_names
-    def save(
-        self, directory: _Path, name: str = "tokenizer", verbose: bool = False, **unknown: Unpack[NoArguments]
-    ) -> None:
+    def save(self, directory: _Path, name: str = "tokenizer", verbose: bool = False) -> None:
         """Save as a Hugging Face directory: `tokenizer.json` and `tokenizer_config.json`.
 
         Args:
@@ -765,8 +742,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
             NotTrainedError: There is no vocabulary yet.
             OptionError: The directory does not exist, and its name is that of a file, such as `toy.gguf`.
         """
-        if unknown:
-            raise argument_error(BPETokenizer.save, unknown)
         from bpe_tokenizer.formats import huggingface, registry
 
         if not isinstance(name, str):
@@ -779,7 +754,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
             print(f"Saved {self} to {directory}", file=sys.stderr)
 
     @classmethod
-    @checks_names
     def from_huggingface(
         cls,
         model_name_or_path: _Path | TokenizersTokenizer | TransformersTokenizer,
@@ -791,7 +765,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         local_files_only: bool = False,
         split_pattern: str | Sequence[str] | None = None,
         special_tokens: Mapping[str, int] | None = None,
-        **unknown: Unpack[NoArguments],
     ) -> Self:
         """Load a tokenizer from the Hugging Face hub, a local path, or another library's object.
 
@@ -811,8 +784,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
             HubError: The repository or a file of it is not available.
             MissingDependencyError: `huggingface_hub` is not installed.
         """
-        if unknown:
-            raise argument_error(BPETokenizer.from_huggingface, unknown)
         from bpe_tokenizer.formats import hub
 
         model = hub.load(
@@ -1049,8 +1020,7 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
 
     # Vocabulary
 
-    @checks_names
-    def add_special_tokens(self, special_tokens: SpecialTokens, **unknown: Unpack[NoArguments]) -> int:
+    def add_special_tokens(self, special_tokens: SpecialTokens) -> int:
         """Add special tokens; every other token keeps its id.
 
         Args:
@@ -1071,8 +1041,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         >>> tokenizer.special_tokens
         {'<|user|>': 257, '<|end|>': 258}
         """
-        if unknown:
-            raise argument_error(BPETokenizer.add_special_tokens, unknown)
         compiled = self._compiled()
         tokens = new_special_tokens(compiled.model.core, special_tokens)
         if tokens:
@@ -1174,8 +1142,7 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         state = self._state
         return hash(state.fingerprint if isinstance(state, CompiledModel) else state)
 
-    @checks_names
-    def get_vocab(self, **unknown: Unpack[NoArguments]) -> dict[str, int]:
+    def get_vocab(self) -> dict[str, int]:
         """Return the id of every token string, in the order of the ids.
 
         Token strings write bytes as GPT-2's printable characters, and added tokens as their text.
@@ -1184,8 +1151,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         >>> vocab["Ġb"], vocab["Ġ"]
         (256, 32)
         """
-        if unknown:
-            raise argument_error(BPETokenizer.get_vocab, unknown)
         return dict(sorted(self._compiled().token_ids.items(), key=lambda item: item[1]))
 
     @overload
@@ -1213,10 +1178,7 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
     def convert_ids_to_tokens(self, ids: int) -> str: ...
     @overload
     def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]: ...
-    @checks_names
-    def convert_ids_to_tokens(
-        self, ids: int | Iterable[int], **unknown: Unpack[NoArguments]
-    ) -> str | list[str]:
+    def convert_ids_to_tokens(self, ids: int | Iterable[int]) -> str | list[str]:
         """Return the token string of an id, or a list for several; "" for an id outside the vocabulary.
 
         Args:
@@ -1226,8 +1188,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         >>> tokenizer.convert_ids_to_tokens([97, 256, 999])
         ['a', 'Ġb', '']
         """
-        if unknown:
-            raise argument_error(BPETokenizer.convert_ids_to_tokens, unknown)
         strings = self._compiled().token_strings
         values = to_ids(ids)
         if isinstance(values, int):
@@ -1253,15 +1213,12 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
             return compiled.ids_of_bytes.get(token)
         raise ArgumentTypeError(f"token_to_id expects a str or bytes, not {type(token).__name__}")
 
-    @checks_names
-    def id_to_token(self, token_id: int, **unknown: Unpack[NoArguments]) -> str | None:
+    def id_to_token(self, token_id: int) -> str | None:
         """Return the token string of an id; None for an id outside the vocabulary.
 
         >>> BPETokenizer().train("a b a b", vocab_size=257, verbose=False).id_to_token(256)
         'Ġb'
         """
-        if unknown:
-            raise argument_error(BPETokenizer.id_to_token, unknown)
         return self._compiled().token_strings.get(check_integer("token_id", token_id))
 
     def convert_tokens_to_string(self, tokens: Iterable[str]) -> str:
@@ -1388,7 +1345,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         return_dict: bool = False,
         **options: Unpack[RowOptions],
     ) -> BatchEncoding: ...
-    @checks_names
     def encode_batch(
         self,
         texts: Iterable[str] | Iterable[Iterable[str]],
@@ -1410,7 +1366,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         return_offsets_mapping: bool = False,
         return_dict: bool = False,
         threads: int | None = None,
-        **unknown: Unpack[NoArguments],
     ) -> BatchEncoding:
         """Encode several texts in parallel.
 
@@ -1459,8 +1414,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         array([[1, 0],
                [1, 1]])
         """
-        if unknown:
-            raise argument_error(BPETokenizer.encode_batch, unknown)
         from bpe_tokenizer import results
 
         compiled = self._compiled()
@@ -1703,7 +1656,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         return_dict: bool = False,
         **options: Unpack[RowOptions],
     ) -> list[int] | EncodingResult | BatchEncoding: ...
-    @checks_names
     def __call__(
         self,
         text: str | Iterable[str] | Iterable[Iterable[str]],
@@ -1725,7 +1677,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         return_offsets_mapping: bool = False,
         return_dict: bool = False,
         threads: int | None = None,
-        **unknown: Unpack[NoArguments],
     ) -> list[int] | EncodingResult | BatchEncoding:
         """Encode a text as `encode` does, or several as `encode_batch` does, which documents the arguments.
 
@@ -1745,8 +1696,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         >>> tokenizer("abc", return_dict=True)
         {'input_ids': [256, 99], 'attention_mask': [1, 1]}
         """
-        if unknown:
-            raise argument_error(BPETokenizer.__call__, unknown)
         # The usual call, in which every check counts.
         if (
             type(text) is str
@@ -1844,7 +1793,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         padding_side: Side = "right",
         pad_to_multiple_of: int | None = None,
     ) -> dict[str, Any]: ...
-    @checks_names
     def pad(
         self,
         rows: Rows,
@@ -1854,7 +1802,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         *,
         padding_side: Side = "right",
         pad_to_multiple_of: int | None = None,
-        **unknown: Unpack[NoArguments],
     ) -> dict[str, Any]:
         """Fill rows that were encoded before to one length, as a data collator does.
 
@@ -1878,8 +1825,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         >>> tokenizer.pad([[257, 99], {"input_ids": [257]}])
         {'input_ids': [[257, 99], [257, 256]], 'attention_mask': [[1, 1], [1, 0]]}
         """
-        if unknown:
-            raise argument_error(BPETokenizer.pad, unknown)
         from bpe_tokenizer import results
 
         results.check_return_tensors(return_tensors)
@@ -2096,7 +2041,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         spans[:0], spans[len(spans) :] = [(0, 0)] * len(prefix), [(end, end)] * len(suffix)
         return ids, spans
 
-    @checks_names
     def tokenize(
         self,
         text: str,
@@ -2104,7 +2048,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
-        **unknown: Unpack[NoArguments],
     ) -> list[str]:
         """Return the token strings of a text, bytes written as GPT-2's printable characters; see `encode`.
 
@@ -2112,8 +2055,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         >>> tokenizer.tokenize("a bc")
         ['a', 'Ġb', 'c']
         """
-        if unknown:
-            raise argument_error(BPETokenizer.tokenize, unknown)
         ids = self.encode(text, add_special_tokens, allowed_special, disallowed_special=disallowed_special)
         strings = self._compiled().token_strings
         return [strings[token_id] for token_id in ids]
@@ -2251,24 +2192,18 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
 
     # Decoding
 
-    @checks_names
-    def decode_bytes(
-        self, ids: Ids, skip_special_tokens: bool = False, **unknown: Unpack[NoArguments]
-    ) -> bytes:
+    def decode_bytes(self, ids: Ids, skip_special_tokens: bool = False) -> bytes:
         r"""Return the bytes of ids, which need not be UTF-8; see `decode`.
 
         >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).decode_bytes([256, 255])
         b'ab\xff'
         """
-        if unknown:
-            raise argument_error(BPETokenizer.decode_bytes, unknown)
         row = id_row(ids)
         try:
             return self._compiled().encoder.decode(row, skip_special_tokens)
         except ArgumentTypeError as error:
             raise row_error(error, row) from None
 
-    @checks_names
     def decode_batch(
         self,
         batch_ids: Iterable[Ids] | Mapping[str, object],
@@ -2277,7 +2212,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         *,
         errors: str = "replace",
         threads: int | None = None,
-        **unknown: Unpack[NoArguments],
     ) -> list[str]:
         """Return the texts of several rows of ids.
 
@@ -2297,8 +2231,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         >>> tokenizer.decode_batch([[257, 33], [257, 256]])
         ['ab!', 'ab']
         """
-        if unknown:
-            raise argument_error(BPETokenizer.decode_batch, unknown)
         compiled = self._compiled()
         check_error_handler(errors)
         rows = id_rows(batch_ids)
@@ -2532,7 +2464,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         return_tensors: Literal["np", "pt"] | None = None,
         **options: Unpack[RowChatOptions],
     ) -> ChatEncoding: ...
-    @checks_names
     def apply_chat_template(
         self,
         messages: Conversation | Sequence[Conversation],
@@ -2542,13 +2473,6 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         tokenize: bool = True,
         allowed_special: AllowedSpecial = "all",
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        documents: Sequence[Mapping[str, Any]] | None = None,
-        continue_final_message: bool | str = False,
-        plain_markup: bool = False,
-        template_budget: float | None = None,
-        template_variables: Mapping[str, Any] | None = None,
-        chat_template_kwargs: Mapping[str, Any] | None = None,
         return_assistant_mask: bool = False,
         return_message_spans: bool = False,
         return_dict: bool = False,
@@ -2557,7 +2481,7 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         max_length: int | None = None,
         padding_side: Side = "right",
         return_tensors: Literal["np", "pt"] | None = None,
-        **unknown: Unpack[NoArguments],
+        **options: Unpack[TemplateOptions],
     ) -> ChatEncoding:
         r"""Return the ids of a conversation, or of several.
 
@@ -2618,22 +2542,12 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
         from bpe_tokenizer.chat.options import chat_options
 
         compiled = self._compiled()
-        given: TemplateOptions = {
-            "tools": tools,
-            "documents": documents,
-            "continue_final_message": continue_final_message,
-            "plain_markup": plain_markup,
-            "template_budget": template_budget,
-            "template_variables": template_variables,
-            "chat_template_kwargs": chat_template_kwargs,
-            **unknown,
-        }
-        options = chat_options(BPETokenizer.apply_chat_template, given, add_generation_prompt, system_prompt)
+        chosen = chat_options(BPETokenizer.apply_chat_template, options, add_generation_prompt, system_prompt)
         return apply_chat_template(
             compiled,
             messages,
             template,
-            options,
+            chosen,
             tokenize=tokenize,
             allowed_special=allowed_special,
             return_assistant_mask=return_assistant_mask,
@@ -3240,8 +3154,9 @@ class BPETokenizer(_core.Tokenizer, OtherNames):
     def __copy__(self) -> Self:
         """Return a tokenizer that shares the state, which is immutable."""
         copied = type(self).__new__(type(self))
-        copied.__dict__.update(self.__dict__)
         copied._state = self._state
+        if hasattr(self, "__dict__"):  # of a class derived from this one
+            copied.__dict__.update(self.__dict__)
         return copied
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
@@ -3263,14 +3178,12 @@ def _pickled(parts: tuple[object, ...]) -> bytes:
     return written.getvalue()
 
 
-@checks_names
 def load(
     path: _Path,
     *,
     split_pattern: str | Sequence[str] | None = None,
     special_tokens: SpecialTokens | None = None,
     download: bool = False,
-    **unknown: Unpack[NoArguments],
 ) -> BPETokenizer:
     """Load a tokenizer from a file, a directory, or by its published name.
 
@@ -3282,8 +3195,6 @@ def load(
     ...     load(directory)
     BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
     """
-    if unknown:
-        raise argument_error(load, unknown)
     return BPETokenizer.load(
         path, split_pattern=split_pattern, special_tokens=special_tokens, download=download
     )

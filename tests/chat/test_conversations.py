@@ -261,29 +261,6 @@ def test_variables_that_are_none(tokenizer: BPETokenizer) -> None:
         ChatSession(scripted([])[1], tokenizer, stream=True)
 
 
-class Lying(list[Any]):
-    def __len__(self) -> int:
-        return -1
-
-
-class LyingTuple(tuple[Any, ...]):
-    def __len__(self) -> int:
-        return -1
-
-
-@pytest.mark.parametrize("lying", [Lying, LyingTuple])
-def test_only_the_items_of_tools_and_documents_count(lying: Any, tokenizer: BPETokenizer) -> None:
-    """Their length can be a lie, as in any class."""
-    source = "{% for each in tools or documents %}{{ each.name }}{% endfor %}"
-    for name in ("tools", "documents"):
-        given: dict[str, Any] = {name: lying([{"name": "f"}, {"name": "g"}])}
-        ids = tokenizer.apply_chat_template(QUESTION, source, **given)
-        assert tokenizer.decode(ids) == "fg"
-        assert tokenizer.count_chat_tokens(QUESTION, source, **given) == len(ids)
-        with pytest.raises(OptionError, match=f"does not support {name}"):
-            tokenizer.apply_chat_template(QUESTION, "chatml", **given)
-
-
 def test_the_system_prompt(tokenizer: BPETokenizer) -> None:
     with_prompt = tokenizer.apply_chat_template(QUESTION, "chatml", system_prompt="Be brief.")
     assert with_prompt == tokenizer.apply_chat_template([TALK[0], *QUESTION], "chatml")
@@ -721,15 +698,6 @@ def test_what_ends_a_reply(tokenizer: BPETokenizer) -> None:
         tokenizer.stop_token_ids("nothing")
     bare = chat_tokenizer(special=(), markup=())
     assert bare.stop_token_ids("chatml") == []
-
-
-def test_names_that_transformers_has_for_arguments(tokenizer: BPETokenizer) -> None:
-    with pytest.raises(
-        ArgumentTypeError, match="no argument 'chat_template', which transformers has; use temp"
-    ):
-        tokenizer.apply_chat_template(QUESTION, chat_template="chatml")  # type: ignore[call-overload]
-    with pytest.raises(ArgumentTypeError, match=r"return_assistant_tokens_mask.*; use return_assistant_mask"):
-        tokenizer.apply_chat_template(QUESTION, "chatml", return_assistant_tokens_mask=True)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("template", ["chatml", "{{ messages }}"])

@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -39,39 +39,6 @@ def fail(*_: object, **__: object) -> Any:
     raise RaisedError
 
 
-class Liar(list[Any]):
-    def __len__(self) -> int:
-        return 2**62
-
-
-class Negative(list[Any]):
-    def __len__(self) -> int:
-        return -1
-
-
-class Text(str):
-    """A text whose methods lie."""
-
-    __slots__ = ()
-
-    def __len__(self) -> int:
-        return 2**62
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter([5])
-
-    def encode(self, *_: object, **__: object) -> Any:
-        return "no"
-
-
-class Index:
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __index__(self) -> Any:
-        return self.value
-
-
 class Nasty:
     __bool__ = __len__ = __iter__ = __getitem__ = __index__ = __float__ = __fspath__ = fail
     __repr__ = __str__ = __format__ = fail
@@ -85,17 +52,6 @@ class Pathlike:
         return self.value
 
 
-class Broken(Mapping[Any, Any]):
-    def __getitem__(self, key: Any) -> Any:
-        raise RaisedError
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(["a"])
-
-    def __len__(self) -> int:
-        return 1
-
-
 def nested() -> list[Any]:
     deep: list[Any] = []
     for _ in range(50_000):
@@ -105,7 +61,6 @@ def nested() -> list[Any]:
 
 def values() -> dict[str, Any]:
     """The hostile values by name, made anew: some can be used once."""
-    items = [Index(None), 97]
     return {
         **{str(number): number for number in (-1, 2**32, 2**63, 2**64, 2**70, -(2**70), True, 1.5)},
         "10**5000": 10**5000,
@@ -118,9 +73,7 @@ def values() -> dict[str, Any]:
         "empty": "",
         "(": "(",
         "long": "x" * 5000,
-        "lying str": Text("ab"),
         "bytes": b"\xff",
-        "2-d buffer": memoryview(bytes(4)).cast("B", (2, 2)),
         "dict": {5: 5},
         "set": {5, None},
         "[surrogate]": ["\ud800"],
@@ -132,17 +85,9 @@ def values() -> dict[str, Any]:
         "[nested]": [nested()],
         "pairs": [(b"a", b"b")],
         "{surrogate}": {"\ud800": 300},
-        "liar": Liar(["ab"]),
-        "liar of ints": Liar([97]),
-        "rows of liars": [Liar([97])],
-        "negative": Negative([97]),
-        "[lying str]": [Text("ab")],
-        "index": Index(2**70),
-        "no index": [Index("no")],
-        "items": items,
+        "items": [None, 97],
         "nasty": Nasty(),
         "[nasty]": [Nasty()],
-        "mapping": Broken(),
         "iterator": iter([97]),
         "range": range(97, 99),
         "0-d": np.array(5),
@@ -160,7 +105,7 @@ def values() -> dict[str, Any]:
         "path bytes": Pathlike(b"x"),
         "no path": Pathlike(5),
         "message": [{"role": "user", "content": "\ud800"}],
-        "messages": Liar([{"role": 5, "content": 5}]),
+        "messages": [{"role": 5, "content": 5}],
     }
 
 
@@ -204,7 +149,7 @@ def arguments(tokenizer: BPETokenizer) -> dict[str, Any]:
 def methods() -> Iterator[tuple[str, list[inspect.Parameter]]]:
     """The public methods with their arguments."""
     for name in dir(BPETokenizer):
-        method = getattr(BPETokenizer, name, None)  # a name of another library raises an error
+        method = getattr(BPETokenizer, name)
         if (name == "__call__" or not name.startswith("_")) and callable(method) and name != "chat_async":
             parameters = inspect.signature(method).parameters.values()
             named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

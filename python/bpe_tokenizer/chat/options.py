@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from bpe_tokenizer.arguments import items_of
 from bpe_tokenizer.chat.template_budget import check_template_budget, template_budget
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, did_you_mean, shorten
-from bpe_tokenizer.other_libraries.arguments import other_arguments, unknown_argument
 
 if TYPE_CHECKING:
     from bpe_tokenizer.results import Padding, Side
@@ -148,8 +147,6 @@ def check_option_names(call: str, method: Callable[..., Any], options: Mapping[s
     unknown = [name for name in options if name not in TemplateOptions.__annotations__]
     if not unknown:
         return
-    for name in other_arguments("apply_chat_template", unknown):
-        raise ArgumentTypeError(unknown_argument("apply_chat_template", name, ()))
     (name, *_) = unknown
     known = {*inspect.signature(method).parameters, *TemplateOptions.__annotations__}
     meant = did_you_mean(name, sorted(known - {"self", "options", name}))

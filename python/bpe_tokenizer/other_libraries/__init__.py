@@ -1,1 +1,0 @@
-"""The names and arguments of other libraries, for errors that say ours."""
