@@ -282,7 +282,7 @@ $(READERS)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(READERS)
 	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
 	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet 'megatron-core==0.16.*' polars pyarrow \
-	    zstandard transformers trl $(TEST_PACKAGES)
+	    backports.zstd transformers trl $(TEST_PACKAGES)
 	@touch $@
 
 # The versions that docs/columns.md speaks of.
@@ -318,7 +318,7 @@ $(BENCH)/.installed: Makefile | $(VENV)/.created
 $(BENCH_CORPORA)/.installed: Makefile | $(VENV)/.created
 	$(BIN)/python -m venv $(BENCH_CORPORA)
 	$(BENCH_CORPORA)/bin/python -m pip --disable-pip-version-check install --quiet gigatoken==0.10.0 \
-	    datasets==5.2.0 transformers==5.24.0 pyarrow==26.0.1 zstandard==0.25.0 orjson==3.13.0 \
+	    datasets==5.2.0 transformers==5.24.0 pyarrow==26.0.1 zstandard==0.25.0 backports.zstd orjson==3.13.0 \
 	    numpy typer rich jinja2 'filelock>=4'
 	@touch $@
 

@@ -18,6 +18,7 @@ import json
 import math
 import multiprocessing
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +39,7 @@ from bpe_tokenizer.readers import ReadOptions, find_inputs
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter
 
 pa: Any = import_module("pyarrow")
-zstandard: Any = import_module("zstandard")
+zstd: Any = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 ROW_BYTES = 4000
 VOCAB_SIZE = 32_000
@@ -200,7 +201,7 @@ def write_jsonl(rows: list[bytes], directory: Path) -> list[Path]:
     paths = [directory / f"{number}.jsonl.zst" for number in range(FILES)]
     for number, path in enumerate(paths):
         lines = [json.dumps({"text": row.decode()}, ensure_ascii=False) for row in rows[number::FILES]]
-        data = zstandard.ZstdCompressor(level=3).compress(("\n".join(lines) + "\n").encode())
+        data = zstd.compress(("\n".join(lines) + "\n").encode(), level=3)
         path.write_bytes(data)
     return paths
 

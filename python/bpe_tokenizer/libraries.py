@@ -23,7 +23,7 @@ def import_library(name: str, extra: str = "corpus") -> Any:
     try:
         return import_module(name)
     except ImportError:
-        library = name.partition(".")[0]
+        library = name if name.startswith("backports.") else name.partition(".")[0]
         raise MissingDependencyError(
             f"this needs the library {library}: pip install 'bpe-tokenizer[{extra}]'"
         ) from None

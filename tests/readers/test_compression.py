@@ -10,26 +10,26 @@ import random
 import tracemalloc
 import zlib
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from bpe_tokenizer import CorpusError
 from bpe_tokenizer.readers.compression import CHUNK_BYTES, compression_of, decompressed_chunks
+from zstd_library import zstd
 
 DATA = "".join(random.Random(1).choices("abcdefgh \n\u2028é", k=400_000)).encode()
 
 
 def zstandard(data: bytes) -> bytes:
-    compressed: bytes = import_module("zstandard").compress(data)
+    compressed: bytes = zstd().compress(data)
     return compressed
 
 
 def zstandard_checked(data: bytes) -> bytes:
-    library = import_module("zstandard")
-    compressor = library.ZstdCompressor(write_checksum=True, write_content_size=False)
-    compressed: bytes = compressor.compress(data)
+    parameter = zstd().CompressionParameter
+    options = {parameter.checksum_flag: 1, parameter.content_size_flag: 0}
+    compressed: bytes = zstd().compress(data, options=options)
     return compressed
 
 
@@ -61,8 +61,6 @@ def decompress(data: bytes, step: int = 1 << 30) -> bytes:
 
 @pytest.mark.parametrize("compress", COMPRESSIONS)
 def test_parts_in_sequence(compress: Compress) -> None:
-    if compress not in (gzip.compress, lzma.compress, bz2.compress):
-        pytest.importorskip("zstandard")
     assert decompress(compress(DATA)) == DATA
     assert decompress(compress(b"")) == b""
     several = compress(DATA[:1000]) + compress(b"") + compress(DATA[1000:]) + compress(b"x")
@@ -74,8 +72,6 @@ def test_parts_in_sequence(compress: Compress) -> None:
 
 @pytest.mark.parametrize("compress", COMPRESSIONS)
 def test_what_is_truncated_or_corrupt_is_an_error(compress: Compress) -> None:
-    if compress not in (gzip.compress, lzma.compress, bz2.compress):
-        pytest.importorskip("zstandard")
     small, large = compress(b"low lower lowest"), compress(DATA)
     for data in (small, large, small + large):
         for end in {*range(max(len(data) - 12, 17), len(data)), len(data) // 2, 20}:
@@ -87,32 +83,29 @@ def test_what_is_truncated_or_corrupt_is_an_error(compress: Compress) -> None:
         decompress(large[:5000] + large[5500:])
 
 
-def test_what_follows_a_gzip_member() -> None:
-    data = gzip.compress(b"low")
+@pytest.mark.parametrize("compress", COMPRESSIONS)
+def test_what_follows_a_part(compress: Compress) -> None:
+    data = compress(b"low")
     for step in (1, 5, 1 << 20):
         assert decompress(data + bytes(1000), step) == b"low"
         assert decompress(data + bytes(1000) + data, step) == b"lowlow"
-        with pytest.raises(CorpusError, match="something else follows"):
-            decompress(data + b"garbage", step)
-        with pytest.raises(CorpusError, match="something else follows"):
-            decompress(data + bytes(10) + b"\x1f", step)
+        for garbage in (b"garbage", bytes(10) + data[:1], b"\xff" + data):
+            with pytest.raises(CorpusError, match="corrupt or truncated"):
+                decompress(data + garbage, step)
 
 
 def test_skippable_frames_of_zstandard() -> None:
-    pytest.importorskip("zstandard")
     skipped = b"\x5f\x2a\x4d\x18\x05\0\0\0abcde"
     data = skipped + zstandard(b"low ") + skipped + skipped + zstandard(DATA) + skipped
     for step in (1, 3, 1 << 20):
         assert decompress(data, step) == b"low " + DATA
-    with pytest.raises(CorpusError, match="ends within a frame"):
+    with pytest.raises(CorpusError, match="ends within its data"):
         decompress(data[:-1])
 
 
 @pytest.mark.sampled(0.25)
 @pytest.mark.parametrize("compress", COMPRESSIONS)
 def test_little_that_expands_enormously_is_read_in_small_steps(compress: Compress) -> None:
-    if compress not in (gzip.compress, lzma.compress, bz2.compress):
-        pytest.importorskip("zstandard")
     bomb = compress(bytes(100 << 20))
     assert len(bomb) < 1 << 20
     done = 0

@@ -19,6 +19,7 @@ from bpe_tokenizer import BPETokenizer, CorpusError, OptionError, count
 from bpe_tokenizer.readers import InputKind, find_inputs, input_kind
 from bpe_tokenizer.readers.detect import _json_state
 from sampling import sample_size
+from zstd_library import zstd
 
 LINES = b'{"text": "low"}\n{"text": "lower"}\n'
 
@@ -162,13 +163,12 @@ def test_tables_under_any_name(tmp_path: Path) -> None:
 
 
 def test_zstandard(tmp_path: Path) -> None:
-    zstandard = pytest.importorskip("zstandard")
-    assert kind(tmp_path, zstandard.compress(LINES)) == ("jsonl", "zstd")
+    assert kind(tmp_path, zstd().compress(LINES)) == ("jsonl", "zstd")
     skipped = b"\x52\x2a\x4d\x18\x03\0\0\0abc"
-    assert kind(tmp_path, skipped + zstandard.compress(b"[1] text")) == ("text", "zstd")
+    assert kind(tmp_path, skipped + zstd().compress(b"[1] text")) == ("text", "zstd")
     # More than the head of the file is needed for the first bytes of its content.
     noise = lzma.compress(bytes(range(256)) * 4000).hex().encode() * 300
-    assert kind(tmp_path, zstandard.compress(b'{"text": "' + noise + b'"}')) == ("jsonl", "zstd")
+    assert kind(tmp_path, zstd().compress(b'{"text": "' + noise + b'"}')) == ("jsonl", "zstd")
 
 
 def test_a_pipe_has_no_kind_before_it_is_read() -> None:

@@ -76,7 +76,7 @@ def text_blocks(source: str, on_read: Callable[[int], object] | None = None) -> 
 
     Raises:
         CorpusError: Compressed data is corrupt or truncated, or is not of a text.
-        MissingDependencyError: The file is Zstandard, and `zstandard` is not installed.
+        MissingDependencyError: The file is Zstandard, and `backports.zstd` is not installed.
         OptionError: The text is not UTF-8.
         OSError: The file cannot be read.
     """

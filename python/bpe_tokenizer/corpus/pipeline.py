@@ -114,7 +114,7 @@ def tokenize_corpus(
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
         CorpusError: A file cannot be read, a row is bad, or the corpus has no text.
-        MissingDependencyError: `pyarrow` or `zstandard`, which a format needs, is not installed.
+        MissingDependencyError: `pyarrow` or `backports.zstd`, which a format needs, is not installed.
         NotTrainedError: The tokenizer has no vocabulary yet.
         OptionError: An option is unknown or out of range, no token is known to end documents, or the
             directory holds other files.
