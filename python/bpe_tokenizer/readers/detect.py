@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -235,22 +236,16 @@ def _has_control(head: bytes) -> bool:
 
 
 _State = Literal["object", "values", "prefix", "invalid"]
-_SPACE = re.compile(rb"[ \t\n\r]*")
-# A string, a number or a word; what the end of the text cuts off may follow.
-_SCALAR = re.compile(
-    rb'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
-    rb"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null|NaN|-?Infinity"
-)
-_CUT_SCALAR = re.compile(
-    rb'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*(?:\\|\\u[0-9a-fA-F]{0,3})?\Z'
-    rb"|[-+.0-9eE]+\Z"
-)
-_CUT_WORD = re.compile(rb"-?[a-zA-Z]+\Z")
-_WORDS = (b"true", b"false", b"null", b"NaN", b"Infinity", b"-Infinity")
+_SPACE = re.compile(r"[ \t\n\r]*")
+# What the end of a text may have left of a number, an escape or a word, where Python's reader stops.
+_CUT = re.compile(r"[-.eE]?[-+]?|\\?u[0-9a-fA-F]{0,4}")
+_WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+# Its floats have no limit, unlike its integers.
+_JSON = json.JSONDecoder(parse_int=float)
 
 
 def _json_state(text: bytes) -> _State:
-    r"""Return whether a text is JSON.
+    r"""Return whether a text is JSON, as Python reads it.
 
     Returns:
         `"object"` for one object, `"values"` for other values with white space between them, `"prefix"` for
@@ -259,56 +254,22 @@ def _json_state(text: bytes) -> _State:
     >>> [_json_state(text) for text in (b'{"a": [1, "x"]}', b"[1]\n[2]", b'{"a": [', b"[1] A footnote")]
     ['object', 'values', 'prefix', 'invalid']
     """
-    at, values, is_object = 0, 0, False
-    # The open brackets, and what may follow: a value, a name, a colon, or a comma or the end.
-    opened: list[int] = []
-    expected = "value"
-    while True:
-        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
-        if at == len(text):
-            if opened:
-                return "prefix"
-            return "object" if values == 1 and is_object else "values"
-        byte = text[at : at + 1]
-        if not opened:
-            if byte not in b"{[":
-                return "invalid"
-            values += 1
-            is_object = byte == b"{"
-        closing_byte = b"}" if opened and opened[-1] == 0x7B else b"]"
-        if opened and byte == closing_byte and expected in ("first", "first name", "comma"):
-            opened.pop()
-            expected = "comma"
-            at += 1
-        elif expected in ("value", "first") and byte in (b"{", b"["):
-            opened.append(byte[0])
-            expected = "first name" if byte == b"{" else "first"
-            at += 1
-        elif expected == "comma" and byte == b",":
-            expected = "name" if opened[-1] == 0x7B else "value"
-            at += 1
-        elif expected == "colon" and byte == b":":
-            expected = "value"
-            at += 1
-        elif expected in ("value", "first", "name", "first name"):
-            is_name = expected.endswith("name")
-            found = _SCALAR.match(text, at)
-            is_cut = found is not None and byte != b'"' and _CUT_SCALAR.match(text, at) is not None
-            if found is None or is_cut or (found.end() == len(text) and byte != b'"'):
-                return "prefix" if _is_cut(text, at) else "invalid"
-            if is_name and byte != b'"':
-                return "invalid"
-            expected = "colon" if is_name else "comma"
-            at = found.end()
-        else:
+    characters = text.decode("utf-8", "replace")
+    at, values, value = 0, 0, None
+    while (at := _SPACE.match(characters, at).end()) < len(characters):  # type: ignore[union-attr]
+        if characters[at] not in "{[":
             return "invalid"
-        if not opened:
-            expected = "value"
-
-
-def _is_cut(text: bytes, at: int) -> bool:
-    """Return whether the end of a text cuts off a string, a number or a word that begins here."""
-    word = _CUT_WORD.match(text, at)
-    return _CUT_SCALAR.match(text, at) is not None or (
-        word is not None and any(each.startswith(word[0]) for each in _WORDS)
-    )
+        try:
+            value, at = _JSON.raw_decode(characters, at)
+        except RecursionError:
+            return "prefix"
+        except json.JSONDecodeError as error:
+            rest = characters[error.pos :].lstrip(" \t\n\r,")
+            is_cut = (
+                error.msg.startswith("Unterminated string")
+                or _CUT.fullmatch(rest) is not None
+                or any(word.startswith(rest) for word in _WORDS)
+            )
+            return "prefix" if is_cut else "invalid"
+        values += 1
+    return "object" if values == 1 and isinstance(value, dict) else "values"
