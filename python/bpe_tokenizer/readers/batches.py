@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from bpe_tokenizer.arguments import thread_count
 from bpe_tokenizer.errors import CorpusError, OptionError
-from bpe_tokenizer.readers.ahead import Ahead
 from bpe_tokenizer.readers.columns import arrow_rows, from_its_end, parquet_rows
 from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.opened import OpenInput, open_input
 from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import BadRow, Position
+from bpe_tokenizer.readers.prefetcher import Prefetcher
 from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, json_rows, range_chunks, text_rows
 
 __all__ = ["ByteRange", "DocumentBatch", "opened_batches", "read_batches"]
@@ -115,7 +115,7 @@ def _batches(
     files = min(threads, _MAX_FILES, max(len(inputs) - start.input, 1))
     numbers = iter(range(start.input, len(inputs)))
     before = sum(source.size for source in inputs[: start.input])
-    running: deque[tuple[int, Ahead[DocumentBatch] | Generator[DocumentBatch, None, None]]] = deque()
+    running: deque[tuple[int, Prefetcher[DocumentBatch] | Generator[DocumentBatch, None, None]]] = deque()
 
     def start_next() -> None:
         number = next(numbers, None)
@@ -125,7 +125,7 @@ def _batches(
         source = inputs[number]
         batches = _input_batches(number, source, options, after, threads, byte_ranges[number])
         if source.is_regular:
-            running.append((number, Ahead(batches, _batch_size, _AHEAD_BYTES // files)))
+            running.append((number, Prefetcher(batches, _batch_size, _AHEAD_BYTES // files)))
         else:  # A thread that waits for a pipe could not be stopped.
             running.append((number, batches))
 

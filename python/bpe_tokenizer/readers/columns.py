@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -151,14 +152,7 @@ def _record_batches(pyarrow: Any, chunks: Iterator[bytes]) -> Any:
     while len(first) < 8 and (chunk := next(chunks, b"")):
         first += chunk
     rest = first.removeprefix(b"ARROW1\0\0")
-    return pyarrow.ipc.open_stream(ChunkReader(_chained(rest, chunks)))
-
-
-def _chained(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    del first
-    yield from chunks
+    return pyarrow.ipc.open_stream(ChunkReader(chain([rest] if rest else [], chunks)))
 
 
 def _check_column(pyarrow: Any, source: Input, schema: Any, column: str) -> None:

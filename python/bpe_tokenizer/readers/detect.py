@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import re
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
@@ -109,22 +109,16 @@ def kind_of(source: Input, stored: StoredFile, input_format: InputFormat | None)
     compression = compression_of(stored.head(_SIGNATURE_BYTES))
     if input_format is not None:
         return InputKind(input_format, compression)
-    heads: Iterator[bytes]
-    if compression is None:
-        heads = (stored.head(size) for size in (_FIRST_BYTES, _HEAD_BYTES))
-    else:
-        heads = _decompressed_heads(source, stored, compression)
     head = b""
-    for head in heads:
+    for size in (_FIRST_BYTES, _HEAD_BYTES):
+        if compression is None:
+            head = stored.head(size)
+        else:
+            head = _decompressed_head(source, stored, compression, size)
         found = _format_of(source.name, head)
         if found is not None:
             return InputKind(found, compression)
     return InputKind(_format_of(source.name, head, is_all=True) or "text", compression)
-
-
-def _decompressed_heads(source: Input, stored: StoredFile, compression: Compression) -> Iterator[bytes]:
-    for size in (_FIRST_BYTES, _HEAD_BYTES):
-        yield _decompressed_head(source, stored, compression, size)
 
 
 def _decompressed_head(source: Input, stored: StoredFile, compression: Compression, size: int) -> bytes:
@@ -133,7 +127,7 @@ def _decompressed_head(source: Input, stored: StoredFile, compression: Compressi
     while True:
         data = stored.head(held)
         content = b""
-        chunks = decompressed_chunks(_Head(data), compression, source.name)
+        chunks = decompressed_chunks(io.BytesIO(data), compression, source.name)
         # An error is one of the file only if these bytes are the whole file; then reading it reports it.
         with closing(chunks), suppress(CorpusError):
             for chunk in chunks:
@@ -143,17 +137,6 @@ def _decompressed_head(source: Input, stored: StoredFile, compression: Compressi
         if len(content) >= size or len(data) < held or held > _MAX_HEAD_BYTES:
             return content[:size]
         held *= 4
-
-
-class _Head:
-    """The first bytes of a file, as a file."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def read(self, size: int) -> bytes:
-        data, self._data = self._data[:size], self._data[size:]
-        return data
 
 
 def _format_of(name: str, head: bytes, is_all: bool = False) -> InputFormat | None:

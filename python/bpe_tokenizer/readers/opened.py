@@ -6,11 +6,11 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from bpe_tokenizer.readers.ahead import Ahead
 from bpe_tokenizer.readers.compression import decompressed_chunks
 from bpe_tokenizer.readers.detect import InputKind, kind_of
 from bpe_tokenizer.readers.inputs import Input, StoredFile, open_stored
 from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.readers.prefetcher import Prefetcher
 
 __all__ = ["ChunkReader", "OpenInput", "open_input"]
 
@@ -44,8 +44,8 @@ class OpenInput:
         is_slow = self.kind.compression is not None or isinstance(self.source.location, str)
         # A thread that waits for a pipe could not be stopped.
         if is_slow and self.source.is_regular:
-            with Ahead(chunks, len, _AHEAD_BYTES) as ahead:
-                yield ahead
+            with Prefetcher(chunks, len, _AHEAD_BYTES) as prefetcher:
+                yield prefetcher
         else:
             with closing(chunks):
                 yield chunks

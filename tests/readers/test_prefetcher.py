@@ -18,7 +18,7 @@ import pytest
 
 from bpe_tokenizer import CorpusError, OptionError
 from bpe_tokenizer.readers import ReadOptions, find_inputs, read_batches
-from bpe_tokenizer.readers.ahead import Ahead
+from bpe_tokenizer.readers.prefetcher import Prefetcher
 from token_files import as_jsonl
 
 
@@ -27,7 +27,7 @@ def readers() -> int:
     count = 0
     for frame in sys._current_frames().values():
         outermost: FrameType | None = frame
-        while outermost is not None and outermost.f_code is not Ahead._run.__code__:
+        while outermost is not None and outermost.f_code is not Prefetcher._run.__code__:
             outermost = outermost.f_back
         count += outermost is not None
     return count
@@ -46,11 +46,11 @@ def test_items_arrive_in_order_and_then_the_error() -> None:
         yield from range(100)
         raise ValueError("at the end")
 
-    with Ahead(items(), lambda _: 1, 3) as ahead:
-        assert [next(ahead) for _ in range(100)] == list(range(100))
+    with Prefetcher(items(), lambda _: 1, 3) as prefetcher:
+        assert [next(prefetcher) for _ in range(100)] == list(range(100))
         with pytest.raises(ValueError, match="at the end"):
-            next(ahead)
-        assert list(ahead) == []
+            next(prefetcher)
+        assert list(prefetcher) == []
     assert no_readers()
 
 
@@ -63,13 +63,13 @@ def test_at_most_so_many_bytes_wait() -> None:
             made += 1
             yield size
 
-    with Ahead(items(), lambda size: size, 8) as ahead:
+    with Prefetcher(items(), lambda size: size, 8) as prefetcher:
         time.sleep(0.1)
         assert made == 3  # two wait, and the third is in the hand of the thread
-        assert next(ahead) == 4
+        assert next(prefetcher) == 4
         time.sleep(0.1)
         assert made == 4
-        assert list(ahead) == [4, 4, 100, 4]
+        assert list(prefetcher) == [4, 4, 100, 4]
 
 
 def test_closing_ends_the_thread_and_the_generator() -> None:
@@ -82,9 +82,9 @@ def test_closing_ends_the_thread_and_the_generator() -> None:
         finally:
             ended.set()
 
-    ahead = Ahead(items(), lambda _: 1, 2)
-    assert next(ahead) == 1
-    ahead.close()
+    prefetcher = Prefetcher(items(), lambda _: 1, 2)
+    assert next(prefetcher) == 1
+    prefetcher.close()
     assert ended.is_set()
     assert no_readers()
 

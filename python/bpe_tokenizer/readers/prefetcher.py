@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from bpe_tokenizer.errors import OptionError
 
-__all__ = ["Ahead"]
+__all__ = ["Prefetcher"]
 
 _Item = TypeVar("_Item")
 # How long the consumer waits before it looks whether the thread runs, and how long `close` waits for it.
@@ -21,7 +21,7 @@ _WAIT = 0.2
 _CLOSE = 0.5
 
 
-class Ahead(Generic[_Item]):
+class Prefetcher(Generic[_Item]):
     """The items of a generator that a thread runs.
 
     At most `limit` bytes of items wait for the consumer, or one item. An exception of the generator arrives
@@ -32,8 +32,8 @@ class Ahead(Generic[_Item]):
         size: The bytes of an item.
         limit: The bytes that may wait.
 
-    >>> with Ahead((number for number in range(3)), lambda number: 1, limit=2) as ahead:
-    ...     list(ahead)
+    >>> with Prefetcher((number for number in range(3)), lambda number: 1, limit=2) as prefetcher:
+    ...     list(prefetcher)
     [0, 1, 2]
     """
 
@@ -57,7 +57,7 @@ class Ahead(Generic[_Item]):
         except (RuntimeError, MemoryError):  # no thread can start
             self._is_inline = self._claim.acquire()
 
-    def __enter__(self) -> Ahead[_Item]:
+    def __enter__(self) -> Prefetcher[_Item]:
         """Return the items."""
         return self
 
@@ -142,7 +142,7 @@ class Ahead(Generic[_Item]):
         return True
 
 
-_running: weakref.WeakSet[Ahead[Any]] = weakref.WeakSet()
+_running: weakref.WeakSet[Prefetcher[Any]] = weakref.WeakSet()
 
 
 def _stop_all() -> None:
