@@ -93,13 +93,6 @@ class ChunkReader:
             parts.append(part)
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
-    def read_some(self, size: int) -> bytes:
-        """Return the next bytes: at most `size`, and not of two chunks; nothing at the end only."""
-        if not self._held:
-            self._held = memoryview(next(self._chunks, b""))
-        data, self._held = bytes(self._held[:size]), self._held[size:]
-        return data
-
     def close(self) -> None:
         """Mark the file as closed."""
         self.closed = True

@@ -72,7 +72,7 @@ _CORPUS_FILE = re.compile(
 
 # How a file is counted: by the core, which reads its parts in parallel; as a stream; by rows; or as a pipe,
 # whose kind is known when it is read.
-_Way: TypeAlias = Literal["file", "stream", "rows", "pipe"]
+_Route: TypeAlias = Literal["file", "stream", "rows", "pipe"]
 
 
 def corpus_files(corpus: Corpus) -> list[Input] | None:
@@ -189,12 +189,12 @@ def count_files(
         if on_step is not None:
             on_step(reached)
 
-    def way_and_weight(number: int) -> tuple[_Way, int]:
-        return _way(files[number], options), weights[number]
+    def route_and_weight(number: int) -> tuple[_Route, int]:
+        return _route(files[number], options), weights[number]
 
-    for (way, weight), numbers in groupby(range(position[0], len(files)), key=way_and_weight):
+    for (route, weight), numbers in groupby(range(position[0], len(files)), key=route_and_weight):
         end = max(numbers) + 1
-        while way == "file" and position[0] < end:
+        while route == "file" and position[0] < end:
             before = sum(sizes[: position[0]]) + position[1]
 
             def report(counted: int, before: int = before) -> None:
@@ -208,7 +208,7 @@ def count_files(
                 progress=report if progress.visible else None,
             )
             step(position)
-        if way == "rows":
+        if route == "rows":
             start = positions.Position(*position)
             with contextlib.closing(read_batches(files[:end], options, start)) as batches:
                 for batch in batches:
@@ -234,7 +234,8 @@ def count_files(
     return skipped
 
 
-def _way(source: Input, options: ReadOptions) -> _Way:
+def _route(source: Input, options: ReadOptions) -> _Route:
+    """Return who reads a file: the core, the core from a stream, the readers of rows, or those of a pipe."""
     if not source.is_regular:
         return "pipe"
     kind = input_kind(source, options.input_format)
@@ -261,15 +262,8 @@ def _add_stream(
         progress.update(before + opened.bytes_read)
 
     with opened.chunks() as chunks:
-        reader = _SomeReader(ChunkReader(chunks))
-        counter.add_stream(reader, opened.source.name, weight, report if progress.visible else None)
-
-
-class _SomeReader:
-    """A file whose reads return what there is."""
-
-    def __init__(self, reader: ChunkReader) -> None:
-        self.read = reader.read_some
+        show = report if progress.visible else None
+        counter.add_stream(ChunkReader(chunks), opened.source.name, weight, show)
 
 
 def _count_items(
