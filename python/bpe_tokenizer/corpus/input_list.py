@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -11,7 +12,7 @@ from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.readers import Input
 
-__all__ = ["input_changes", "input_names", "inputs_digest", "listed_inputs"]
+__all__ = ["input_changes", "input_names", "inputs_digest", "listed_inputs", "run_changes"]
 
 # In an error: the names of each kind of change, the characters of a name, and those of all.
 _SHOWN, _SHOWN_NAME, _MAX_SHOWN = 2, 40, 150
@@ -75,6 +76,26 @@ def input_changes(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
     said = "; ".join(f"{kind}: {_first(names)}" for kind, names in kinds.items() if names)
     said = said if len(said) <= _MAX_SHOWN else f"{said[: _MAX_SHOWN - 3]}..."
     return f"inputs ({said or 'their order'})"
+
+
+def run_changes(earlier: Mapping[str, Any], now: Mapping[str, Any], earlier_inputs: Any, inputs: Any) -> str:
+    """Return which settings of a run are not those of an earlier one, for messages; "" for none.
+
+    Args:
+        earlier: The settings of the earlier run, with something for its inputs.
+        now: Those of this run.
+        earlier_inputs: The `listed_inputs` of the earlier run, if they are known.
+        inputs: Those of this run.
+
+    >>> run_changes({"dtype": "uint16", "inputs": "a1"}, {"dtype": "uint32", "inputs": "a2"}, None, None)
+    'dtype, inputs'
+    """
+    differing = [key for key in now if earlier.get(key) != now[key]]
+    if "inputs" in differing:
+        # A list that is not one of inputs, in a file that was changed or of another version, names none.
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            differing[differing.index("inputs")] = input_changes(earlier_inputs, inputs)
+    return ", ".join(differing)
 
 
 def _below_one_directory(

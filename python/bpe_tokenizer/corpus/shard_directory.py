@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from bpe_tokenizer.atomic import (
     write_errors,
 )
 from bpe_tokenizer.corpus.checksums import is_intact
-from bpe_tokenizer.corpus.input_list import input_changes
+from bpe_tokenizer.corpus.input_list import run_changes
 from bpe_tokenizer.corpus.joining import JOINED_FILES, unlink_training_name
 from bpe_tokenizer.corpus.manifest import MANIFEST, SHARD_NAME, Manifest, Shard
 from bpe_tokenizer.corpus.shard_store import ShardFile
@@ -175,15 +174,11 @@ class ShardDirectory:
             self._remove_temporary()
             self._check_empty()
             return
-        settings, inputs = self.manifest.settings, self.manifest.inputs
-        differing = [key for key in settings if earlier.settings.get(key) != settings[key]]
-        if "inputs" in differing and inputs is not None and earlier.inputs is not None:
-            # A list that is not one of inputs, in a file that was changed, names none.
-            with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
-                differing[differing.index("inputs")] = input_changes(earlier.inputs, inputs)
+        inputs = self.manifest.inputs
+        differing = run_changes(earlier.settings, self.manifest.settings, earlier.inputs, inputs)
         if differing:
             raise OptionError(
-                f"{self.directory} holds the shards of another run (it differs in: {', '.join(differing)}); "
+                f"{self.directory} holds the shards of another run (it differs in: {differing}); "
                 "write to another directory, or overwrite this one"
             )
         self._remove_temporary()

@@ -23,7 +23,7 @@ from bpe_tokenizer.atomic import (
     write_errors,
 )
 from bpe_tokenizer.corpus.checksums import checksum, is_intact
-from bpe_tokenizer.corpus.input_list import input_changes
+from bpe_tokenizer.corpus.input_list import run_changes
 from bpe_tokenizer.corpus.manifest import MANIFEST, SHARD_NAME, Shard, count_of, read_json
 from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.shard_store import ShardFile
@@ -340,18 +340,17 @@ def _check_plan(path: Path, data: bytes) -> None:
         if path.read_bytes() == data:
             return
     found, own = read_json(path), json.loads(data)
-    differing: list[str] = []
     try:
-        settings = {**found["settings"], "unit_bytes": found["unit_bytes"]}
-        mine = {**own["settings"], "unit_bytes": own["unit_bytes"]}
-        differing = [key for key in mine if settings.get(key) != mine[key]]
-        if found["inputs"] != own["inputs"]:
-            differing.append(input_changes(found["inputs"], own["inputs"]))
+        theirs, mine = (
+            {**plan["settings"], "unit_bytes": plan["unit_bytes"], "inputs": plan["inputs"]}
+            for plan in (found, own)
+        )
+        differing = run_changes(theirs, mine, theirs["inputs"], mine["inputs"]) or "version"
     except (ValueError, KeyError, TypeError, AttributeError):
         raise OptionError(
             f"{path} is not the plan of a run of this version; write to a new directory"
         ) from None
-    said = ", ".join(differing)[:200] or "version"
     raise OptionError(
-        f"{path.parent} holds the parts of another run (it differs in: {said}); write to another directory"
+        f"{path.parent} holds the parts of another run (it differs in: {differing[:200]}); write to another "
+        "directory"
     )

@@ -7,7 +7,6 @@ range reads its parts of all files as streams and writes their sum. No process h
 
 from __future__ import annotations
 
-import contextlib
 import json
 import secrets
 import shutil
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import AtomicFile, is_temporary, make_directory, write_atomically, write_errors
-from bpe_tokenizer.corpus.input_list import input_changes, listed_inputs
+from bpe_tokenizer.corpus.input_list import listed_inputs, run_changes
 from bpe_tokenizer.corpus.manifest import MANIFEST, count_of, read_json
 from bpe_tokenizer.corpus.result import PathLike
 from bpe_tokenizer.corpus.skipped_rows import SKIPPED
@@ -237,7 +236,7 @@ def count_to_files(
         "read": asdict(read),
         "unit_bytes": unit_bytes,
         "partitions": partitions,
-        "inputs": [list(each.values()) for each in listed_inputs(sources)],
+        "inputs": listed_inputs(sources),
     }
     with _CountDirectory(output, plan) as directory:
         finished = directory.finished()
@@ -344,18 +343,9 @@ class _CountDirectory:
                 return
             found = read_json(path) or {}
             own = json.loads(data)
-            differing = [key for key in own if found.get(key) != own[key]] or ["version"]
-            if "inputs" in differing:
-                # Another version wrote another list.
-                with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
-                    keys = ("name", "size", "modified")
-                    there, here = (
-                        [dict(zip(keys, each, strict=True)) for each in content["inputs"]]
-                        for content in (found, own)
-                    )
-                    differing[differing.index("inputs")] = input_changes(there, here)
+            differing = run_changes(found, own, found.get("inputs"), own["inputs"]) or "version"
             raise OptionError(
-                f"{self.path} holds the counts of another run (it differs in: {', '.join(differing)}); write "
+                f"{self.path} holds the counts of another run (it differs in: {differing}); write "
                 "to another directory"
             )
         others = sorted(each.name for each in self.path.iterdir() if not is_temporary(each))
