@@ -139,7 +139,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--single-bytes", type=float, default=96e6, help="the size of a single document")
     parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=[*COMMANDS])
     parser.add_argument("--spill-bytes", type=float, default=2.5e9, help="text to train in little memory on")
-    parser.add_argument("--max-memory", default="300MB")
+    parser.add_argument("--max-memory", default="1600MB")
     parser.add_argument("--work", type=Path, default=Path("build/corpora"), help="where corpora are written")
     parser.add_argument("--records", type=Path, default=DIRECTORY, help="where the records are kept")
     return parser.parse_args()

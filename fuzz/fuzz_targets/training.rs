@@ -54,7 +54,6 @@ fuzz_target!(|data: &[u8]| {
         },
         max_token_length: (header[4] < 100).then_some(usize::from(header[4] % 9)),
         threads: 1,
-        pair_error: 0,
     };
     let pieces = match header[5] & 1 {
         0 => count(

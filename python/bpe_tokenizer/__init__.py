@@ -60,7 +60,7 @@ if _TYPE_CHECKING:
     from bpe_tokenizer.chat.session import ChatSession
     from bpe_tokenizer.inference import InferenceBackend, detect_best_backend
     from bpe_tokenizer.results import EncodingResult
-    from bpe_tokenizer.train.piece_counts import Dropped, PieceCounts, Sampled, ScriptLoss, count
+    from bpe_tokenizer.train.piece_counts import PieceCounts, count
     from bpe_tokenizer.train.trainer import train_bpe
 
 __all__ = [
@@ -80,7 +80,6 @@ __all__ = [
     "CorpusError",
     "CorpusFileNotFoundError",
     "DecodingError",
-    "Dropped",
     "EncodingResult",
     "FormatError",
     "GenerationError",
@@ -97,8 +96,6 @@ __all__ = [
     "PieceCounts",
     "PostProcessor",
     "Reply",
-    "Sampled",
-    "ScriptLoss",
     "SpecialTokenError",
     "StreamDecoder",
     "TokenizerError",
@@ -121,9 +118,6 @@ __all__ = [
 _LAZY = {
     "ChatSession": "chat.session",
     "ChatTemplate": "chat",
-    "Dropped": "train.piece_counts",
-    "Sampled": "train.piece_counts",
-    "ScriptLoss": "train.piece_counts",
     "EncodingResult": "results",
     "InferenceBackend": "inference",
     "PieceCounts": "train.piece_counts",

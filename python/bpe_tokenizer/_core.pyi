@@ -1,6 +1,5 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
@@ -573,7 +572,7 @@ class PieceCounter:
     """Counts the pieces of a corpus and trains a model on the counts."""
 
     # max_memory: approximate limit for counting and training, in bytes. At the limit, counting writes the
-    # pieces to unnamed files in `spill_directory`, or drops the rarest ones.
+    # pieces to unnamed files in `spill_directory`.
     # sample: documents count whose 64-bit hash is below this number. A file that is one document is refused.
     def __new__(
         cls,
@@ -583,7 +582,6 @@ class PieceCounter:
         special_tokens: Sequence[str] = ...,
         threads: int = 0,
         max_memory: int | None = None,
-        on_memory: Literal["spill", "drop"] = "spill",
         spill_directory: str | PathLike[str] | None = None,
         sample: int | None = None,
     ) -> PieceCounter: ...
@@ -637,9 +635,9 @@ class PieceCounter:
     def merge(self, other: PieceCounter, weight: int = 1, *, take: bool = False) -> None: ...
     # Spills what is in memory, if it is more than a part of the limit.
     def make_room(self) -> None: ...
-    # Drops the pieces with counts below `min_count`.
-    def leave_out(self, min_count: int) -> None: ...
-    # Reads the files of counts that `open` has not read: into memory, unless they spill at a limit. Raises
+    # Removes the pieces with counts below `min_count`.
+    def prune(self, min_count: int) -> None: ...
+    # Reads the files of counts that `open` has not read: into memory, unless there is a limit. Raises
     # FormatError if one is broken; so does whatever needs the pieces.
     def resume(self) -> None: ...
     @property
@@ -652,17 +650,9 @@ class PieceCounter:
     def pieces(self) -> int: ...
     @property
     def distinct(self) -> int: ...
-    # Number of pieces that were dropped, the sum of their counts, the largest error of any count and of the
-    # count of any pair of symbols; and the number and the sum of each script that lost something.
-    @property
-    def dropped(self) -> tuple[int, int, int, int, list[tuple[str, int, int]]]: ...
-    # Documents and bytes that a sample saw, documents and bytes that it kept.
-    @property
-    def sampled(self) -> tuple[int, int, int, int]: ...
-    # Distinct pieces, their bytes, the memory that learning at once needs and the memory it may take (None:
-    # any), bytes on the disk, the directory of temporary files.
-    @property
-    def needs(self) -> tuple[int, int, int, int | None, int, Path]: ...
+    # Distinct pieces with counts of at least `min_count`, the memory that learning from them needs, and the
+    # memory that it may take (None: any).
+    def needs(self, min_count: int) -> tuple[int, int, int | None]: ...
     # Whether normalisation changed text; not known of pieces that were counted elsewhere.
     @property
     def normalized(self) -> bool: ...
@@ -680,10 +670,8 @@ class PieceCounter:
         data: bytes,
         begin: int,
         documents: int,
-        dropped: tuple[int, int, int, int, list[tuple[str, int, int]]],
         *,
         normalized: bool = False,
-        sampled: tuple[int, int, int, int] = ...,
     ) -> None: ...
     # Takes the counts of a file, which is read when they are needed. Replaces all counts.
     def open(
@@ -691,10 +679,8 @@ class PieceCounter:
         path: str | PathLike[str],
         begin: int,
         documents: int,
-        dropped: tuple[int, int, int, int, list[tuple[str, int, int]]],
         *,
         normalized: bool = False,
-        sampled: tuple[int, int, int, int] = ...,
     ) -> None: ...
     # Takes a part of a file of counts: the pieces from `low` on and before `high`. `start` is a place of the
     # file at or before the first of them, and `end` the byte of a place after the last. Replaces all counts.
@@ -717,9 +703,7 @@ class PieceCounter:
     # result is that of the uninterrupted run. OptionError names a merge that is impossible.
     # progress(learned tokens, wanted tokens) is called every 100 tokens.
     # checkpoint(merges since its last call) is called after about each `checkpoint_seconds` of work.
-    # min_count: pieces with lower counts are left out. uncertain(number) is called with the number of the
-    # first merge that may differ because pieces were dropped.
-    # With max_memory, merges are learned in rounds if learning at once needs more. The result is the same.
+    # min_count: pieces with lower counts are left out. OptionError if the others need more than max_memory.
     def train(
         self,
         *,
@@ -735,7 +719,6 @@ class PieceCounter:
         checkpoint: Callable[[list[tuple[bytes, bytes]]], None] | None = None,
         checkpoint_seconds: float = 30.0,
         min_count: int = 0,
-        uncertain: Callable[[int], None] | None = None,
     ) -> Model: ...
 
 @final

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         Truncation,
     )
     from bpe_tokenizer.train.corpus import Corpus
-    from bpe_tokenizer.train.options import OnMemory, TieBreak
+    from bpe_tokenizer.train.options import TieBreak
     from bpe_tokenizer.train.piece_counts import Counts, PieceCounts
     from bpe_tokenizer.view.visualization import Visualization
 
@@ -247,7 +247,6 @@ class BPETokenizer(_core.Tokenizer):
         threads: int | None = None,
         weights: Iterable[int] | None = None,
         max_memory: int | str | None = None,
-        on_memory: OnMemory = "spill",
         spill_directory: str | os.PathLike[str] | None = None,
         min_count: int | None = None,
         sample: float | str | None = None,
@@ -262,7 +261,7 @@ class BPETokenizer(_core.Tokenizer):
         """Learn a vocabulary from a corpus; it replaces the present one.
 
         The same corpus gives the same vocabulary in any order of the documents and with any number of
-        threads. Only where `on_memory="drop"` drops pieces, the order of the documents must be the same too.
+        threads.
 
         Args:
             corpus: A `Path`, of a file or a directory; a `str` that names one, is a pattern such as
@@ -281,9 +280,8 @@ class BPETokenizer(_core.Tokenizer):
             weights: For files: the factor by which each file's pieces count in a mixture, also each file of a
                 directory or a pattern.
             max_memory: Memory limit of this process, in bytes or as in `"500MB"`, at least `"200MB"`. The
-                result is the same: pieces go to temporary files, and merges are learned in rounds.
-            on_memory: What happens at the limit: `"spill"`, or `"drop"` to drop the rarest pieces; then the
-                summary says what was dropped, and which merges may differ.
+                result is the same: further pieces go to temporary files. If learning needs more, an error
+                says how much, and which `min_count` fits.
             spill_directory: Directory of the temporary files; None for the system's.
             min_count: Learn only from pieces that occur at least so often.
             sample: Learn from a sample of the documents: the rate, such as 0.1 or `"1/10"`. A hash of a
@@ -327,7 +325,7 @@ class BPETokenizer(_core.Tokenizer):
             normalization,
             options,
             weights=weights,
-            limits=CountLimits(max_memory, on_memory, spill_directory, sample),
+            limits=CountLimits(max_memory, spill_directory, sample),
             min_count=min_count,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_seconds,
@@ -344,7 +342,6 @@ class BPETokenizer(_core.Tokenizer):
         weights: Iterable[int] | None = None,
         threads: int | None = None,
         max_memory: int | str | None = None,
-        on_memory: OnMemory = "spill",
         spill_directory: str | os.PathLike[str] | None = None,
         min_count: int | None = None,
         sample: float | str | None = None,
@@ -374,7 +371,6 @@ class BPETokenizer(_core.Tokenizer):
             weights=weights,
             threads=threads,
             max_memory=max_memory,
-            on_memory=on_memory,
             spill_directory=spill_directory,
             min_count=min_count,
             sample=sample,
@@ -462,7 +458,6 @@ class BPETokenizer(_core.Tokenizer):
         max_token_length: int | None = None,
         threads: int | None = None,
         max_memory: int | str | None = None,
-        on_memory: OnMemory = "spill",
         spill_directory: str | os.PathLike[str] | None = None,
         min_count: int | None = None,
         sample: float | str | None = None,
@@ -491,7 +486,6 @@ class BPETokenizer(_core.Tokenizer):
             max_token_length: As in `train`.
             threads: As in `train`.
             max_memory: As in `train`.
-            on_memory: As in `train`.
             spill_directory: As in `train`.
             min_count: As in `train`.
             sample: As in `train`.
@@ -531,7 +525,7 @@ class BPETokenizer(_core.Tokenizer):
             threads=threads,
             verbose=verbose,
         )
-        limits = CountLimits(max_memory, on_memory, spill_directory, sample)
+        limits = CountLimits(max_memory, spill_directory, sample)
         read = ReadOptions(input_format, documents, separator, field, on_error)
         model = extend_model(compiled.model, corpus, size, options, limits, min_count, read)
         self._state = CompiledModel.compile(model, compiled)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,13 +20,10 @@ import pytest
 from bpe_tokenizer import (
     BPETokenizer,
     CorpusError,
-    Dropped,
     FormatError,
     MismatchError,
     OptionError,
     PieceCounts,
-    Sampled,
-    ScriptLoss,
     count,
     train_from_counts,
 )
@@ -63,7 +60,7 @@ def everything(corpus: Path) -> PieceCounts:
 
 @pytest.fixture(scope="module")
 def learned(everything: PieceCounts) -> BPETokenizer:
-    return BPETokenizer("gpt2").train_from_counts(everything, 3000, verbose=False)
+    return BPETokenizer("gpt2").train_from_counts(everything, 3000, min_count=2, verbose=False)
 
 
 @pytest.mark.sampled(0.33)
@@ -73,7 +70,6 @@ def test_counts_with_a_limit_are_exact(
 ) -> None:
     limited = count(corpus, "gpt2", max_memory="200MB", threads=threads, spill_directory=tmp_path)
     assert list(tmp_path.iterdir()) == []  # the files have no names
-    assert limited.dropped == Dropped()
     assert limited == everything
     assert (limited.pieces, limited.distinct) == (everything.pieces, everything.distinct)
     assert list(limited) == list(everything)
@@ -90,21 +86,21 @@ def test_counts_with_a_limit_are_exact(
 def test_merges_with_a_limit_are_those_without(
     corpus: Path, everything: PieceCounts, learned: BPETokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    needed = core_needs(everything)
-    assert needed > 2.5 * 36e6
-    limited = BPETokenizer("gpt2").train(corpus, 3000, max_memory="200MB")
-    assert limited.merges == learned.merges
+    with pytest.raises(OptionError, match=r"needs \d+ MB of memory, and max_memory leaves 36 MB") as refused:
+        BPETokenizer("gpt2").train(corpus, 3000, max_memory="200MB")
     said = capsys.readouterr().err
-    assert f"{everything.distinct:,} distinct pieces" in said
-    assert f"in rounds, with temporary files in {os.environ.get('TMPDIR', '/tmp')}" in said
-    assert "max_memory leaves 36 MB" in said
-    assert "may differ" not in said
-
-
-def core_needs(counts: PieceCounts) -> int:
-    from bpe_tokenizer.train.piece_counts import core_counter
-
-    return core_counter(counts).needs[2]
+    assert f"Learning from {everything.distinct:,} distinct pieces needs " in said
+    numbers = re.search(r"by (\d+) MB.*min_count=(\d+) fits, and leaves (\d+) of them", str(refused.value))
+    assert numbers is not None
+    missing, min_count, left = map(int, numbers.groups())
+    assert (min_count, left) == (2, sum(times >= 2 for _, times in everything))
+    assert len(str(refused.value)) <= 300
+    limited = BPETokenizer("gpt2").train(corpus, 3000, max_memory="200MB", min_count=2, verbose=False)
+    assert limited.merges == learned.merges
+    more = train_from_counts(everything, 300, max_memory=f"{200 + missing}MB", verbose=False)
+    assert more.merges == train_from_counts(everything, 300, verbose=False).merges
+    with pytest.raises(OptionError, match="raise max_memory by 1 MB"):
+        train_from_counts([everything], 300, max_memory=f"{199 + missing}MB", verbose=False)
 
 
 @pytest.mark.sampled(0.25, "long tests")
@@ -113,7 +109,12 @@ def test_other_ways_of_training_keep_the_limit(
     everything: PieceCounts, tie_break: Any, tmp_path: Path, corpus: Path
 ) -> None:
     everything.save(tmp_path / "counts")
-    options: dict[str, Any] = {"tie_break": tie_break, "verbose": False, "max_token_length": 6}
+    options: dict[str, Any] = {
+        "tie_break": tie_break,
+        "verbose": False,
+        "max_token_length": 6,
+        "min_count": 2,
+    }
     whole = train_from_counts(everything, 1500, **options)
     limited = train_from_counts(tmp_path / "counts", 1500, max_memory="200MB", **options)
     assert limited.merges == whole.merges
@@ -129,7 +130,7 @@ PEAK = r"""
 import re, sys
 from pathlib import Path
 from bpe_tokenizer import BPETokenizer
-BPETokenizer("gpt2").train(Path(sys.argv[1]), 3000, verbose=False, max_memory="200MB")
+BPETokenizer("gpt2").train(Path(sys.argv[1]), 3000, verbose=False, max_memory="200MB", min_count=20)
 # The peak of `resource` includes that of the process that started this one.
 print(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
 """
@@ -182,7 +183,7 @@ from pathlib import Path
 from bpe_tokenizer import BPETokenizer
 print("began", flush=True)
 BPETokenizer("gpt2").train(
-    Path(sys.argv[1]), 30000, verbose=False, max_memory="200MB", spill_directory=sys.argv[2]
+    Path(sys.argv[1]), 30000, verbose=False, max_memory="200MB", spill_directory=sys.argv[2], min_count=2
 )
 """
 
@@ -253,19 +254,8 @@ def test_large_files_are_streams(everything: PieceCounts, tmp_path: Path) -> Non
     assert dict(loaded) == expected
     with pytest.raises(MismatchError):
         PieceCounts().merge(loaded)
-    counts = PieceCounts.load(path).leave_out(3)
+    counts = PieceCounts.load(path).prune(3)
     assert dict(counts) == {piece: times for piece, times in everything if times >= 3}
-    assert counts.dropped.distinct == everything.distinct - counts.distinct
-    assert counts.dropped.most == 2
-
-
-def test_a_large_file_is_dropped_from_as_texts_are(everything: PieceCounts, tmp_path: Path) -> None:
-    path = tmp_path / "large.counts"
-    everything.save(path)
-    counts = PieceCounts.load(path, max_memory="200MB", on_memory="drop")
-    assert counts.dropped.distinct > 1000
-    assert counts.pieces + counts.dropped.pieces == everything.pieces
-    assert core_needs(counts) <= 36e6
 
 
 @pytest.mark.sampled(0.25, "long tests")
@@ -290,7 +280,8 @@ def test_a_stopped_run_goes_on_in_little_memory(
 
     for name in saves:
         monkeypatch.setattr(checkpoint, name, partial(stops, name))
-    options: dict[str, Any] = {"max_memory": "200MB", "spill_directory": tmp_path, "verbose": False}
+    options: dict[str, Any] = {"max_memory": "200MB", "spill_directory": tmp_path}
+    options |= {"verbose": False, "min_count": 2}
     for stop_at in (2, 1, 3, 4, 9):  # noqa: B007
         calls = 0
         with pytest.raises(KeyboardInterrupt):
@@ -316,28 +307,12 @@ def test_the_commands_take_the_limits(corpus: Path, tmp_path: Path) -> None:
     saved = tmp_path / "some.counts"
     done = run("count", "--corpus", corpus, *pattern, *limits, "--min-count", 3, "--output", saved, "--json")
     said = json.loads(done.stdout)
-    assert said["dropped"]["most"] == 2
-    assert said["dropped"]["scripts"][0]["script"] == "Latin"
+    assert said["distinct"] == PieceCounts.load(saved).distinct
     directory = tmp_path / "tokenizer"
     done = run("train", "--counts", saved, *limits, "--vocab-size", 300, "--output", directory)
     assert done.returncode == 0, done.stderr
-    done = run(
-        "train",
-        "--corpus",
-        corpus,
-        *pattern,
-        "--on-memory",
-        "drop",
-        "--max-memory",
-        "200MB",
-        "--vocab-size",
-        300,
-        "--output",
-        directory,
-        "--overwrite",
-    )
-    assert "Dropped rare pieces" in done.stderr
-    assert "later ones may differ" in done.stderr
+    done = run("train", "--corpus", corpus, *pattern, *limits, "--output", tmp_path / "other")
+    assert (done.returncode, "min_count=2 fits" in done.stderr) == (1, True)
     done = run("count", "--corpus", corpus, "--sample", "1/10", "--output", saved)
     assert (done.returncode, "by line" in done.stderr) == (1, True)
 
@@ -377,22 +352,21 @@ def test_many_files_of_counts_are_added_in_bounded_memory(tmp_path: Path) -> Non
         counts.save(paths[-1])
         for piece, times in counts:
             total[piece] = total.get(piece, 0) + times
-    limited = train_from_counts(paths, 900, max_memory="200MB", spill_directory=tmp_path, verbose=False)
-    assert limited.merges == train_from_counts(paths, 900, verbose=False).merges
+    options: dict[str, Any] = {"min_count": 2, "verbose": False}
+    limited = train_from_counts(paths, 900, max_memory="200MB", spill_directory=tmp_path, **options)
+    assert limited.merges == train_from_counts(paths, 900, **options).merges
     summed = PieceCounts.load(paths[0], max_memory="200MB", spill_directory=tmp_path)
     for path in paths[1:]:
         summed.merge(PieceCounts.load(path))
     assert dict(summed) == total
 
 
-def test_pieces_are_left_out_by_their_counts(tmp_path: Path) -> None:
+def test_rare_pieces_are_removed(tmp_path: Path) -> None:
     texts = ["low low lower", "low lowest", "slow"]
     counts = count(texts, "gpt2", min_count=2)
     assert dict(counts) == {b"low": 2}
-    assert counts.dropped == Dropped(4, 4, 1, 4, (ScriptLoss("Latin", 4, 4),))
     counts.save(tmp_path / "counts")
     assert PieceCounts.load(tmp_path / "counts") == counts
-    assert PieceCounts.load(tmp_path / "counts").dropped == counts.dropped
     options: dict[str, Any] = {"min_frequency": 1, "verbose": False}
     learned = BPETokenizer("gpt2").train(texts, 300, min_count=2, **options)
     assert learned.merges == [(b"o", b"w"), (b"l", b"ow")]
@@ -413,16 +387,14 @@ def test_a_sample_is_the_same_everywhere(tmp_path: Path) -> None:
     for start in range(0, 2000, 77):
         parts.add(iter(shuffled[start : start + 77]))
     assert parts == whole
-    assert whole.sampled.documents == 2000
-    assert whole.sampled.bytes == sum(map(len, texts))
-    assert whole.documents == whole.sampled.kept_documents
     assert 150 < whole.documents < 250
-    assert whole.sampled.said().startswith(f"Sampled {whole.documents} of 2,000 documents")
-    whole.save(tmp_path / "counts")
-    assert PieceCounts.load(tmp_path / "counts").sampled == whole.sampled
     weighted = PieceCounts("gpt2", sample=0.1).add(texts, weight=3)
     assert dict(weighted) == {piece: 3 * times for piece, times in whole}
-    assert PieceCounts("gpt2", sample=1.0).add(texts).sampled == Sampled()
+    assert PieceCounts("gpt2", sample=1.0).add(texts).documents == 2000
+    # A document has its number in the corpus, not in the sample.
+    broken: list[str | bytes] = [*texts, b"\xff"]
+    with pytest.raises(CorpusError, match="document 2000"):
+        PieceCounts("gpt2", sample=0.1).add(broken)
     with pytest.raises(CorpusError, match="empty"):
         count(["just one"], sample="1/1000000000")
     file = tmp_path / "file.txt"
@@ -440,28 +412,5 @@ def test_rates_that_make_no_sense_are_refused(rate: float | str) -> None:
 
 
 def test_limits_that_make_no_sense_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="on_memory"):
-        PieceCounts(on_memory="crash")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="no directory"):
         PieceCounts(spill_directory=tmp_path / "nowhere")
-    with pytest.raises(OptionError, match="smaller vocab_size"):
-        BPETokenizer("gpt2").train(words(MANY_WORDS), 10**6, max_memory="200MB", verbose=False)
-
-
-def test_what_is_dropped_is_told_by_script_and_by_merge(
-    corpus: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    counts = count(corpus, "gpt2", max_memory="200MB", on_memory="drop")
-    dropped = counts.dropped
-    assert dropped.distinct > 1000
-    assert dropped.scripts[0].script == "Latin"
-    assert sum(loss.pieces for loss in dropped.scripts) == dropped.pieces
-    assert dropped.pairs > dropped.most > 0
-    counts.save(tmp_path / "counts")
-    assert PieceCounts.load(tmp_path / "counts").dropped == dropped
-    learned = BPETokenizer("gpt2").train_from_counts(counts, 400)
-    said = capsys.readouterr().err
-    assert f"Latin {dropped.scripts[0].pieces:,}" in said
-    first = int(said.split("the first ")[1].split(" ")[0])
-    exact = BPETokenizer("gpt2").train(corpus, 400, verbose=False)
-    assert learned.merges[:first] == exact.merges[:first]

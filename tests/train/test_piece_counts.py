@@ -26,7 +26,6 @@ from bpe_tokenizer import (
     ArgumentTypeError,
     BPETokenizer,
     CorpusError,
-    Dropped,
     FormatError,
     MismatchError,
     OptionError,
@@ -53,11 +52,6 @@ def oracle(documents: Sequence[str], pattern: str, form: Literal["NFC"] | None =
 def saved(counts: PieceCounts, tmp_path: Path) -> bytes:
     counts.save(tmp_path / "saved.counts")
     return (tmp_path / "saved.counts").read_bytes()
-
-
-def rare(number: int) -> str:
-    """Return a word for each number, of letters alone."""
-    return f"{number * 2_654_435_761 % 2**32:08x}".translate(str.maketrans("0123456789", "ghijklmnop"))
 
 
 # -- what they hold -------------------------------------------------------------------------------------
@@ -233,36 +227,6 @@ def test_memory_that_makes_no_sense_is_refused(said: int | str) -> None:
         PieceCounts(max_memory=said)
     with pytest.raises(ArgumentTypeError):
         PieceCounts(max_memory=1.5e9)  # type: ignore[arg-type]
-
-
-@pytest.mark.sampled(0.25, "long tests")
-def test_what_is_dropped_depends_on_the_corpus_alone(tmp_path: Path) -> None:
-    path = tmp_path / "corpus.txt"
-    with path.open("w") as file:
-        for number in range(600_000):
-            file.write(f"often {rare(number)}\n")
-    outcomes = []
-    for threads in (1, 2, 5):
-        counts = count(path, "gpt2", threads=threads, max_memory="200MB", on_memory="drop")
-        outcomes.append((list(counts), counts.dropped))
-    assert outcomes[0] == outcomes[1] == outcomes[2]
-    dropped = outcomes[0][1]
-    assert dropped.distinct > 100_000
-    assert dropped.most >= 1
-    everything = count(path, "gpt2")
-    assert everything.dropped == Dropped()
-    left = dict(outcomes[0][0])
-    assert left[b"often"] == 600_000
-    for piece, times in everything:
-        assert times - dropped.most <= left.get(piece, 0) <= times
-    assert everything.pieces == dropped.pieces + sum(left.values())
-
-
-@pytest.mark.sampled(0.25, "long tests")
-def test_a_run_says_what_it_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = (f"often {rare(number)}" for number in range(600_000))
-    BPETokenizer().train(words, 300, max_memory="200MB", on_memory="drop")
-    assert "Dropped rare pieces" in capsys.readouterr().err
 
 
 def test_counts_know_whether_normalisation_changed_text(
@@ -478,7 +442,6 @@ def test_the_commands_count_and_train(
     assert counted.returncode == 0, counted.stderr
     said = json.loads(counted.stdout)
     assert said["documents"] == 3
-    assert said["dropped"] == {"distinct": 0, "pieces": 0, "most": 0, "pairs": 0, "scripts": []}
     assert "normalization" not in counted.stderr
     Path("decomposed.txt").write_text("cafe\u0301", encoding="utf-8")
     changed = run("count", "--corpus", "decomposed.txt", "--output", "c.counts")
@@ -503,7 +466,7 @@ def test_the_commands_refuse_what_does_not_go_together(
         (1, ("--counts", "a.counts", "--pattern", "cl100k"), "split pattern"),
         (1, ("--counts", "a.counts", "--normalization", "none"), "normalisation"),
         (1, ("--counts", "a.counts", "--special", END), "special tokens"),
-        (2, ("--counts", "a.counts", "--on-memory", "drop"), "need a --corpus"),
+        (2, ("--counts", "a.counts", "--sample", "1/10"), "need a --corpus"),
         (1, ("--counts", "text"), "not a file of piece counts"),
         (1, ("--counts", "none"), "none"),
         (2, (), "either --corpus or --counts"),

@@ -115,7 +115,6 @@ fn learn(counted: &mut Counted) -> Result<Learned> {
         tie_break: TieBreak::Largest,
         max_token_length: None,
         threads: 1,
-        pair_error: 0,
     };
     let start = WarmStart::default();
     let never = Interrupt::never();

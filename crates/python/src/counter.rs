@@ -15,8 +15,8 @@ use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::reserve::{append, push, with_capacity};
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::train::counts::{
-    write_counts, CountCall, Counted, Counter, Dropped, Limits, Loss, OnMemory, PieceCounts,
-    PieceStream, Place, Position, Run, RunReader, Sample, Sampled, Slice, SCRIPTS,
+    write_counts, CountCall, Counted, Counter, Limits, PieceCounts, PieceStream, Place, Position,
+    Run, RunReader, Sample, Slice,
 };
 use bpe_tokenizer_core::train::merges::{Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart};
 use bpe_tokenizer_core::{Error, Interrupt, Result};
@@ -86,49 +86,6 @@ impl PieceCounter {
     }
 }
 
-/// What was dropped: the number, the sum of the counts, the largest error of a count and of a pair's count; and the
-/// number and the sum of each script that lost something.
-type DroppedParts = (u64, u64, u64, u64, Vec<(String, u64, u64)>);
-
-fn dropped_parts(dropped: &Dropped) -> DroppedParts {
-    let scripts = SCRIPTS.iter().zip(&dropped.scripts);
-    let scripts = scripts.filter(|(_, loss)| loss.distinct > 0);
-    let scripts = scripts.map(|(name, loss)| ((*name).to_owned(), loss.distinct, loss.pieces));
-    (
-        dropped.distinct,
-        dropped.pieces,
-        dropped.max_error,
-        dropped.pair_error,
-        scripts.collect(),
-    )
-}
-
-fn dropped_of((distinct, pieces, max_error, pair_error, scripts): DroppedParts) -> Dropped {
-    let mut dropped = Dropped {
-        distinct,
-        pieces,
-        max_error,
-        pair_error,
-        ..Dropped::default()
-    };
-    for (name, distinct, pieces) in scripts {
-        let script = SCRIPTS.iter().position(|script| *script == name);
-        dropped.scripts[script.unwrap_or(0)] = Loss { distinct, pieces };
-    }
-    dropped
-}
-
-type SampledParts = (u64, u64, u64, u64);
-
-fn sampled_of((documents, bytes, kept_documents, kept_bytes): SampledParts) -> Sampled {
-    Sampled {
-        documents,
-        bytes,
-        kept_documents,
-        kept_bytes,
-    }
-}
-
 /// Reads the pieces of a run in byte order, incrementally.
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 pub struct PieceReader(Mutex<RunReader>);
@@ -175,8 +132,6 @@ fn to_arrays<'py>(py: Python<'py>, (data, offsets, counts): Buffers) -> PyResult
     ))
 }
 
-const ON_MEMORY: [(&str, OnMemory); 2] = [("spill", OnMemory::Spill), ("drop", OnMemory::Drop)];
-
 const TIE_BREAKS: [(&str, TieBreak); 2] = [
     ("largest", TieBreak::Largest),
     ("huggingface", TieBreak::HuggingFace),
@@ -188,7 +143,7 @@ type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 impl PieceCounter {
     #[new]
     #[pyo3(signature = (*, split_patterns, normalization=None, special_tokens=Vec::new(), threads=0,
-                        max_memory=None, on_memory="spill", spill_directory=None, sample=None))]
+                        max_memory=None, spill_directory=None, sample=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -197,14 +152,12 @@ impl PieceCounter {
         #[pyo3(from_py_with = items)] special_tokens: Vec<String>,
         threads: usize,
         max_memory: Option<usize>,
-        on_memory: &str,
         spill_directory: Option<PathBuf>,
         sample: Option<u64>,
     ) -> PyResult<Self> {
         let form = parse_form(normalization).map_err(|error| to_python(py, &error))?;
         let limits = Limits {
             max_memory,
-            on_memory: value_of(py, "on_memory", on_memory, &ON_MEMORY)?,
             spill_directory,
             sample: sample.map(|below| Sample { below }),
         };
@@ -241,7 +194,7 @@ impl PieceCounter {
         self.count(py, weight, |mut call| {
             let mut documents = with_capacity(texts.len())?;
             let counted = &call.counted;
-            let first = counted.documents.max(counted.sampled.documents);
+            let first = counted.documents + counted.unsampled;
             for (document, text) in (first..).zip(&texts) {
                 documents.push(as_str(text, document)?);
             }
@@ -354,9 +307,9 @@ impl PieceCounter {
         })
     }
 
-    fn leave_out(&self, py: Python<'_>, min_count: u64) -> PyResult<()> {
+    fn prune(&self, py: Python<'_>, min_count: u64) -> PyResult<()> {
         self.with(py, |counted, interrupt| {
-            self.counter.leave_out(min_count, counted, interrupt)
+            self.counter.prune(min_count, counted, interrupt)
         })
     }
 
@@ -388,7 +341,7 @@ impl PieceCounter {
     #[getter]
     fn is_empty(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |counted, _| {
-            Ok(counted.is_empty() && counted.documents == 0 && counted.sampled.documents == 0)
+            Ok(counted.is_empty() && counted.documents == 0)
         })
     }
 
@@ -406,37 +359,11 @@ impl PieceCounter {
         })
     }
 
-    #[getter]
-    fn dropped(&self, py: Python<'_>) -> PyResult<DroppedParts> {
-        self.with(py, |counted, _| Ok(dropped_parts(&counted.dropped)))
-    }
-
-    #[getter]
-    fn sampled(&self, py: Python<'_>) -> PyResult<SampledParts> {
-        self.with(py, |counted, _| {
-            let Sampled {
-                documents,
-                bytes,
-                kept_documents,
-                kept_bytes,
-            } = counted.sampled;
-            Ok((documents, bytes, kept_documents, kept_bytes))
-        })
-    }
-
-    #[getter]
-    fn needs(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, Option<u64>, u64, PathBuf)> {
+    fn needs(&self, py: Python<'_>, min_count: u64) -> PyResult<(u64, u64, Option<u64>)> {
         let needs = self.with(py, |counted, interrupt| {
-            self.counter.needs(counted, interrupt)
+            self.counter.needs(counted, min_count, interrupt)
         })?;
-        Ok((
-            needs.totals.distinct,
-            needs.totals.bytes,
-            needs.memory,
-            needs.limit,
-            needs.disk,
-            needs.directory,
-        ))
+        Ok((needs.totals.distinct, needs.memory(), needs.limit))
     }
 
     #[getter]
@@ -501,46 +428,37 @@ impl PieceCounter {
         })
     }
 
-    #[pyo3(signature = (data, begin, documents, dropped, *, normalized=false, sampled=(0, 0, 0, 0)))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (data, begin, documents, *, normalized=false))]
     fn load(
         &self,
         py: Python<'_>,
         data: &[u8],
         begin: usize,
         documents: u64,
-        dropped: DroppedParts,
         normalized: bool,
-        sampled: SampledParts,
     ) -> PyResult<()> {
         run(py, usize::MAX, |interrupt| {
             let counts = PieceCounts::load(data, begin, interrupt)?;
-            let mut loaded = Counted::new(counts, documents, dropped_of(dropped));
-            (loaded.normalized, loaded.sampled) = (normalized, sampled_of(sampled));
+            let mut loaded = Counted::new(counts, documents);
+            loaded.normalized = normalized;
             self.counter
                 .merge(&mut loaded, 1, &mut *self.counted()?, interrupt)
         })
     }
 
-    #[pyo3(signature = (path, begin, documents, dropped, *, normalized=false, sampled=(0, 0, 0, 0)))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (path, begin, documents, *, normalized=false))]
     fn open(
         &self,
         py: Python<'_>,
         path: PathBuf,
         begin: u64,
         documents: u64,
-        dropped: DroppedParts,
         normalized: bool,
-        sampled: SampledParts,
     ) -> PyResult<()> {
-        run(py, usize::MAX, |interrupt| {
+        run(py, usize::MAX, |_| {
             let run = Run::of_file(&path, begin)?;
-            let mut opened = Counted::of_run(run, documents, dropped_of(dropped));
-            (opened.normalized, opened.sampled) = (normalized, sampled_of(sampled));
-            if self.counter.drops() {
-                self.counter.resume(&mut opened, interrupt)?;
-            }
+            let mut opened = Counted::of_run(run, documents);
+            opened.normalized = normalized;
             *self.counted()? = opened;
             Ok(())
         })
@@ -565,7 +483,7 @@ impl PieceCounter {
                 high,
             };
             let run = Run::of_slice(&path, slice)?;
-            *self.counted()? = Counted::of_run(run, 0, Dropped::default());
+            *self.counted()? = Counted::of_run(run, 0);
             Ok(())
         })
     }
@@ -590,7 +508,7 @@ impl PieceCounter {
 
     #[pyo3(signature = (*, vocab_size, min_frequency=2, tie_break="largest", added_tokens=Vec::new(),
                         max_token_length=None, threads=0, progress=None, model=None, learned=Vec::new(),
-                        checkpoint=None, checkpoint_seconds=30.0, min_count=0, uncertain=None))]
+                        checkpoint=None, checkpoint_seconds=30.0, min_count=0))]
     #[allow(clippy::too_many_arguments)]
     fn train(
         &self,
@@ -607,7 +525,6 @@ impl PieceCounter {
         checkpoint: Option<Py<PyAny>>,
         checkpoint_seconds: f64,
         min_count: u64,
-        uncertain: Option<Py<PyAny>>,
     ) -> PyResult<Model> {
         let added = added_tokens.iter().map(added_token);
         let added: Vec<_> = added.collect::<PyResult<_>>()?;
@@ -618,7 +535,6 @@ impl PieceCounter {
             tie_break: value_of(py, "tie_break", tie_break, &TIE_BREAKS)?,
             max_token_length,
             threads,
-            pair_error: 0,
         };
         let checkpoint_interval = parse_seconds(py, checkpoint_seconds)?;
         let warm_start = WarmStart {
@@ -648,9 +564,6 @@ impl PieceCounter {
                 interrupt,
                 &mut callbacks,
             )?;
-            if let Some(first) = learned.first_uncertain {
-                calls.call(uncertain.as_ref(), |py| PyTuple::new(py, [first]));
-            }
             match warm_start.model {
                 Some(model) => learned.extend(model),
                 None => learned.into_model(vocab_size, self.settings.clone(), added),

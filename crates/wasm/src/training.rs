@@ -90,7 +90,6 @@ pub fn train(options: Options, bytes: &[u8], answer: &mut Answer) -> Result<Toke
         tie_break: TieBreak::Largest,
         max_token_length: None,
         threads: 1,
-        pair_error: 0,
     };
     let mut pair_counts = Vec::new();
     let mut merged = |count| pair_counts.push(u32::try_from(count).unwrap_or(u32::MAX));

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from bpe_tokenizer.atomic import check_writable
 from bpe_tokenizer.cli.options import (
@@ -21,7 +21,6 @@ from bpe_tokenizer.cli.options import (
     MaxMemory,
     MinCount,
     OnErrorName,
-    OnMemoryLimit,
     Quiet,
     Sample,
     Separator,
@@ -37,8 +36,7 @@ from bpe_tokenizer.cli.options import (
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train import piece_counts
-from bpe_tokenizer.train.piece_counts import Dropped
-from bpe_tokenizer.train.trainer import print_normalized, print_reduced
+from bpe_tokenizer.train.trainer import print_normalized
 
 __all__ = ["count"]
 
@@ -56,7 +54,6 @@ def count(
     separator: Separator = None,
     field: Field = "text",
     on_error: OnErrorName = "stop",
-    on_memory: OnMemoryLimit = "spill",
     spill_directory: SpillDirectory = None,
     min_count: MinCount = None,
     sample: Sample = None,
@@ -81,7 +78,6 @@ def count(
         weights=weights,
         threads=threads,
         max_memory=max_memory,
-        on_memory=on_memory,
         spill_directory=spill_directory,
         min_count=min_count,
         sample=sample,
@@ -100,8 +96,6 @@ def count(
             "documents": counts.documents,
             "pieces": counts.pieces,
             "distinct": counts.distinct,
-            "dropped": _dropped(counts.dropped),
-            **({"sampled": counts.sampled._asdict()} if counts.sampled.documents else {}),
             "seconds": round(seconds, 3),
         }
         print(json.dumps(result))
@@ -110,9 +104,3 @@ def count(
             f"{count_noun(counts.pieces, 'piece')}, {counts.distinct:,} of them distinct, saved in {output}"
         )
         print_normalized(counts)
-        print_reduced(piece_counts.core_counter(counts))
-
-
-def _dropped(dropped: Dropped) -> dict[str, Any]:
-    fields = dropped._asdict()
-    return {**fields, "scripts": [loss._asdict() for loss in dropped.scripts]}

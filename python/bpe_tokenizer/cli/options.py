@@ -14,7 +14,6 @@ from bpe_tokenizer.cli.streams import wrapped
 from bpe_tokenizer.errors import OptionError, did_you_mean, shorten
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
-from bpe_tokenizer.train.options import OnMemory
 
 __all__ = [
     "CORPUS",
@@ -35,7 +34,6 @@ __all__ = [
     "MaxMemory",
     "MinCount",
     "OnErrorName",
-    "OnMemoryLimit",
     "Overwrite",
     "Quiet",
     "Sample",
@@ -170,13 +168,6 @@ Weights = Annotated[
 MaxMemory = Annotated[
     str | None,
     option("SIZE", "Memory limit, as in 500MB, at least 200MB. The result is the same.", "unlimited"),
-]
-OnMemoryLimit = Annotated[
-    Any,
-    choice(
-        get_args(OnMemory),
-        help="At the memory limit: spill pieces to temporary files, or drop the rarest ones.",
-    ),
 ]
 SpillDirectory = Annotated[
     Path | None, option("DIR", "Directory of temporary files, on a disk with room.", "the system's")

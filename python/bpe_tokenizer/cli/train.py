@@ -24,7 +24,6 @@ from bpe_tokenizer.cli.options import (
     MaxMemory,
     MinCount,
     OnErrorName,
-    OnMemoryLimit,
     Overwrite,
     Quiet,
     Sample,
@@ -79,7 +78,6 @@ def train(
     separator: Separator = None,
     field: Field = "text",
     on_error: OnErrorName = "stop",
-    on_memory: OnMemoryLimit = "spill",
     spill_directory: SpillDirectory = None,
     min_count: MinCount = None,
     sample: Sample = None,
@@ -119,10 +117,8 @@ def train(
     }
     begin = time.perf_counter()
     if counts is not None:
-        if weights or checkpoint or sample or on_memory == "drop":
-            raise typer.BadParameter(
-                "--weights, --checkpoint, --sample and --on-memory drop need a --corpus, not --counts"
-            )
+        if weights or checkpoint or sample:
+            raise typer.BadParameter("--weights, --checkpoint and --sample need a --corpus, not --counts")
         tokenizer = _train_from_counts(counts, split_pattern, normalization, options)
     else:
         tokenizer = BPETokenizer(split_pattern or "cl100k", normal_form(normalization or "NFC"))
@@ -132,7 +128,6 @@ def train(
             find_inputs(corpus or []),
             **options,
             weights=weights,
-            on_memory=on_memory,
             sample=sample,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_every,

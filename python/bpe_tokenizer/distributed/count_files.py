@@ -131,7 +131,7 @@ def _read_unit(like: PieceCounts, path: Path) -> UnitCounts:
     header, begin = read_header_of(path)
     documents: int = header["documents"]
     counter = core_counter(like).empty()
-    counter.open(path, begin, documents, (0, 0, 0, 0, []))
+    counter.open(path, begin, documents)
     size = path.stat().st_size
     places = counter.places(max(_MIN_SPACING, size // _MAX_PLACES))
     return UnitCounts(str(path), documents, size, places, header["skipped"])

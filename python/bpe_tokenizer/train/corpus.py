@@ -57,8 +57,7 @@ START: Position = (0, 0)
 # A text file is one document.
 WHOLE_FILES = ReadOptions()
 
-# Characters of a batch of documents, and bytes of a step through files. `max_memory` drops pieces between
-# steps, so results depend on these sizes: they are constant.
+# Characters of a batch of documents, and bytes of a step through files.
 _BATCH_CHARACTERS = 4_000_000
 _STEP_BYTES = 64 << 20
 # Longer than any path: a longer text is not looked up in the file system.

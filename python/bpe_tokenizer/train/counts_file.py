@@ -21,8 +21,6 @@ SMALL_FILE = 1 << 20
 
 _MAGIC = b"bpe-tokenizer piece counts 1\n"
 _LENGTH_BYTES = 8
-_DROPPED_FIELDS = 3
-_SAMPLED_FIELDS = 4
 
 
 def write_header(fields: Mapping[str, Any]) -> bytes:
@@ -73,21 +71,15 @@ def read_header(data: bytes, name: str, size: int | None = None) -> tuple[dict[s
     begin = start + int.from_bytes(data[len(_MAGIC) : start], "little")
     try:
         header = json.loads(data[start:begin])
-        integers = [header["documents"], *header["dropped"]]
         texts = [
             *header["split_patterns"],
             *header["special_tokens"],
             *[header["normalization"]] * (header["normalization"] is not None),
         ]
-        sampled = header.get("sampled", [0] * _SAMPLED_FIELDS)
-        scripts = header.get("dropped_scripts", [])
-        integers += [header.get("dropped_pairs", 0), *sampled]
-        integers += [number for _, *numbers in scripts for number in numbers]
         is_right = (
             begin < (len(data) if size is None else size)
-            and len(integers) == 1 + _DROPPED_FIELDS + 1 + _SAMPLED_FIELDS + 2 * len(scripts)
-            and all(isinstance(name, str) for name, *_ in scripts)
-            and all(type(value) is int and 0 <= value < 2**64 for value in integers)
+            and type(header["documents"]) is int
+            and 0 <= header["documents"] < 2**64
             and isinstance(header["split_patterns"], list)
             and isinstance(header["special_tokens"], list)
             and all(isinstance(text, str) for text in texts)

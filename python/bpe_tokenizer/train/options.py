@@ -18,7 +18,6 @@ from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
 
 __all__ = [
     "CountLimits",
-    "OnMemory",
     "TieBreak",
     "TrainingOptions",
     "check_min_count",
@@ -29,7 +28,6 @@ __all__ = [
 ]
 
 TieBreak: TypeAlias = Literal["largest", "huggingface"]
-OnMemory: TypeAlias = Literal["spill", "drop"]
 
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -117,7 +115,6 @@ class CountLimits:
     """
 
     max_memory: int | str | None = None
-    on_memory: OnMemory = "spill"
     spill_directory: str | os.PathLike[str] | None = None
     sample: float | str | None = None
 
@@ -126,10 +123,8 @@ class CountLimits:
 
     def core_options(self) -> dict[str, Any]:
         """Return the arguments of the core's counter."""
-        check_choice("on_memory", self.on_memory, ("spill", "drop"))
         return {
             "max_memory": None if self.max_memory is None else memory_bytes(self.max_memory) - _BASE_MEMORY,
-            "on_memory": self.on_memory,
             "spill_directory": self._checked_directory(),
             "sample": None if self.sample is None else sample_limit(self.sample),
         }

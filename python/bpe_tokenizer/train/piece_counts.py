@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_choice, check_path, items_in_turn, thread_count
 from bpe_tokenizer.atomic import AtomicFile, remove_abandoned
-from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
@@ -30,102 +29,24 @@ from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, Rea
 from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
 from bpe_tokenizer.train.counts_file import SMALL_FILE, read_header, read_header_of, write_header
-from bpe_tokenizer.train.options import CountLimits, OnMemory, check_min_count, check_weight
+from bpe_tokenizer.train.options import CountLimits, check_min_count, check_weight
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
     "Counts",
-    "Dropped",
     "PieceCounts",
-    "Sampled",
-    "ScriptLoss",
     "check_not_empty",
     "check_same_pretokenizer",
     "core_counter",
     "count",
     "counts_from_file",
     "counts_header",
-    "dropped_pieces",
     "merged_counts",
     "save_counts",
 ]
 
 # Counts, or a file of counts.
 Counts: TypeAlias = "PieceCounts | str | os.PathLike[str]"
-
-
-class ScriptLoss(NamedTuple):
-    """Dropped pieces of one script.
-
-    Args:
-        script: The script of their first letters, as in `"Latin"`; `"other"` without a letter.
-        distinct: Number of drops.
-        pieces: The sum of the dropped counts.
-    """
-
-    script: str
-    distinct: int
-    pieces: int
-
-
-class Dropped(NamedTuple):
-    """What was dropped: to stay below `max_memory` with `on_memory="drop"`, or by `min_count`.
-
-    Args:
-        distinct: Number of drops; a piece that returns and is dropped again counts twice.
-        pieces: The sum of the dropped counts.
-        most: The error bound: every piece with a larger count is present, and no count is too low by more.
-        pairs: The error bound of the count of any pair of adjacent tokens.
-        scripts: The drops by script, those of the most pieces first.
-    """
-
-    distinct: int = 0
-    pieces: int = 0
-    most: int = 0
-    pairs: int = 0
-    scripts: tuple[ScriptLoss, ...] = ()
-
-    def said(self) -> str:
-        """Return the numbers as a sentence.
-
-        >>> Dropped(2, 5, 3, 4, (ScriptLoss("Han", 1, 3), ScriptLoss("Latin", 1, 2))).said()[:59]
-        'Dropped rare pieces 2 times, 5 in all (Han 3, Latin 2); eve'
-        """
-        largest = [f"{loss.script} {loss.pieces:,}" for loss in self.scripts[:8]]
-        others = sum(loss.pieces for loss in self.scripts[8:])
-        scripts = ", ".join([*largest, f"others {others:,}"] if others else largest)
-        return (
-            f"Dropped rare pieces {self.distinct:,} times, {self.pieces:,} in all"
-            f"{scripts and f' ({scripts})'}; "
-            f"every piece that occurs more than {self.most:,} times is present, and no count is lower by more"
-        )
-
-
-class Sampled(NamedTuple):
-    """What a sample saw and kept.
-
-    Args:
-        documents: Documents seen.
-        bytes: Their bytes.
-        kept_documents: Documents kept.
-        kept_bytes: Their bytes.
-    """
-
-    documents: int = 0
-    bytes: int = 0
-    kept_documents: int = 0
-    kept_bytes: int = 0
-
-    def said(self) -> str:
-        """Return the numbers as a sentence.
-
-        >>> Sampled(10, 500, 1, 42).said()
-        'Sampled 1 of 10 documents, 42 of 500 bytes'
-        """
-        return (
-            f"Sampled {self.kept_documents:,} of {count_noun(self.documents, 'document')}, "
-            f"{self.kept_bytes:,} of {count_noun(self.bytes, 'byte')}"
-        )
 
 
 class PieceCounts:
@@ -143,13 +64,11 @@ class PieceCounts:
         special_tokens: Texts at which documents are cut; a dict of text to id works too.
         threads: Number of threads; None for one per processor.
         max_memory: Memory limit of this process for counting and training, in bytes or as in `"500MB"`, at
-            least `"200MB"`. None for no limit.
-        on_memory: What happens at the limit: `"spill"` writes the pieces to temporary files, and the counts
-            stay exact; `"drop"` drops the rarest pieces, see `dropped`.
+            least `"200MB"`; further pieces go to temporary files. None for no limit.
         spill_directory: Directory of the temporary files, on a disk with room; None for the system's.
         sample: Count a sample of the documents: the rate, such as 0.1 or `"1/10"`. A document is in the
             sample if the XXH64 hash of its UTF-8 is below the rate: the same documents on every machine, in
-            any order and any format, and those of a smaller sample are in a larger one. See `sampled`.
+            any order and any format, and those of a smaller sample are in a larger one.
 
     Raises:
         ModelError: A special token is empty or a duplicate.
@@ -171,7 +90,6 @@ class PieceCounts:
         *,
         threads: int | None = None,
         max_memory: int | str | None = None,
-        on_memory: OnMemory = "spill",
         spill_directory: str | os.PathLike[str] | None = None,
         sample: float | str | None = None,
     ) -> None:
@@ -185,7 +103,7 @@ class PieceCounts:
             normalization=self._normalization,
             special_tokens=self._special,
             threads=threads or 0,
-            **CountLimits(max_memory, on_memory, spill_directory, sample).core_options(),
+            **CountLimits(max_memory, spill_directory, sample).core_options(),
         )
 
     @property
@@ -217,16 +135,6 @@ class PieceCounts:
     def distinct(self) -> int:
         """The number of distinct pieces."""
         return self._counter.distinct
-
-    @property
-    def dropped(self) -> Dropped:
-        """What was dropped to stay below `max_memory`, or by `min_count`."""
-        return dropped_pieces(self._counter)
-
-    @property
-    def sampled(self) -> Sampled:
-        """What a sample saw and kept; zeros if every document was counted."""
-        return Sampled(*self._counter.sampled)
 
     def add(
         self,
@@ -437,7 +345,6 @@ class PieceCounts:
         *,
         threads: int | None = None,
         max_memory: int | str | None = None,
-        on_memory: OnMemory = "spill",
         spill_directory: str | os.PathLike[str] | None = None,
     ) -> PieceCounts:
         """Read a file that `save` wrote.
@@ -449,7 +356,6 @@ class PieceCounts:
             path: The file.
             threads: As in `PieceCounts()`.
             max_memory: As in `PieceCounts()`.
-            on_memory: As in `PieceCounts()`.
             spill_directory: As in `PieceCounts()`.
 
         Raises:
@@ -461,13 +367,12 @@ class PieceCounts:
         settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
         # The caller's arguments raise their own errors; every other error is the file's.
         thread_count(threads)
-        CountLimits(max_memory, on_memory, spill_directory)
+        CountLimits(max_memory, spill_directory)
         try:
             counts = cls(
                 *settings,
                 threads=threads,
                 max_memory=max_memory,
-                on_memory=on_memory,
                 spill_directory=spill_directory,
             )
         except TokenizerError as error:
@@ -501,8 +406,6 @@ class PieceCounts:
                 counts.normalization,
                 sorted(counts.special_tokens),
                 counts.documents,
-                counts.dropped,
-                counts.sampled,
             )
             for counts in (self, other)
         )
@@ -520,8 +423,8 @@ class PieceCounts:
         self._counter.save(counts_header(self, normalized=self._counter.normalized), parts.append)
         return _unpickle, (settings, self._threads, b"".join(parts))
 
-    def leave_out(self, min_count: int) -> PieceCounts:
-        """Remove the pieces that occur less often than `min_count` times; `dropped` says what was removed.
+    def prune(self, min_count: int) -> PieceCounts:
+        """Remove the pieces that occur less often than `min_count` times.
 
         Counts of parts of a corpus are added first: a piece that is rare in each part may be frequent in all.
 
@@ -531,11 +434,10 @@ class PieceCounts:
         Raises:
             OptionError: It is negative.
 
-        >>> counts = PieceCounts("gpt2").add("low low lower").leave_out(2)
-        >>> list(counts), PieceCounts("gpt2").add(["a", "a", "b"]).leave_out(2).dropped.distinct
-        ([], 1)
+        >>> list(PieceCounts("gpt2").add(["a", "a", "b"]).prune(2))
+        [(b'a', 2)]
         """
-        self._counter.leave_out(check_min_count(min_count))
+        self._counter.prune(check_min_count(min_count))
         return self
 
     def _begin(self) -> _core.PieceCounter:
@@ -551,13 +453,6 @@ class PieceCounts:
             self._counter = added
         else:
             self._counter.merge(added, take=True)
-
-
-def dropped_pieces(counter: _core.PieceCounter) -> Dropped:
-    """Return what a counter has dropped."""
-    distinct, pieces, most, pairs, scripts = counter.dropped
-    losses = sorted((ScriptLoss(*loss) for loss in scripts), key=lambda loss: (-loss.pieces, loss.script))
-    return Dropped(distinct, pieces, most, pairs, tuple(losses))
 
 
 def core_counter(counts: PieceCounts) -> _core.PieceCounter:
@@ -602,19 +497,13 @@ def save_counts(counts: PieceCounts, path: Path, **extra: Any) -> None:
 
 def counts_header(counts: PieceCounts, **extra: Any) -> bytes:
     """Return the header of a file of counts, with further fields."""
-    dropped, sampled = counts.dropped, counts.sampled
     header = {
         "split_patterns": counts.split_patterns,
         "normalization": counts.normalization,
         "special_tokens": counts.special_tokens,
         "documents": counts.documents,
-        "dropped": dropped[:3],
         **extra,
     }
-    if dropped.distinct:
-        header |= {"dropped_pairs": dropped.pairs, "dropped_scripts": dropped.scripts}
-    if sampled.documents:
-        header["sampled"] = sampled
     return write_header(header)
 
 
@@ -652,13 +541,10 @@ def _counts_of(like: PieceCounts, header: dict[str, Any], load: Callable[..., No
     check_same_pretokenizer(like, header["split_patterns"], header["normalization"], header["special_tokens"])
     counts = object.__new__(PieceCounts)
     vars(counts).update(vars(like), _counter=like._counter.empty())
-    scripts = [tuple(loss) for loss in header.get("dropped_scripts", [])]
     load(
         counts._counter,
         documents=header["documents"],
-        dropped=(*header["dropped"], header.get("dropped_pairs", 0), scripts),
         normalized=header.get("normalized") is True,
-        sampled=tuple(header.get("sampled", Sampled())),
     )
     return counts
 
@@ -680,7 +566,6 @@ def count(
     weights: Iterable[int] | None = None,
     threads: int | None = None,
     max_memory: int | str | None = None,
-    on_memory: OnMemory = "spill",
     spill_directory: str | os.PathLike[str] | None = None,
     min_count: int | None = None,
     sample: float | str | None = None,
@@ -703,7 +588,6 @@ def count(
         weights: For a list of files: the factor by which each file's pieces count in a mixture.
         threads: As in `PieceCounts`.
         max_memory: As in `PieceCounts`.
-        on_memory: As in `PieceCounts`.
         spill_directory: As in `PieceCounts`.
         min_count: Leave out the pieces that occur less often in the corpus.
         sample: As in `PieceCounts`.
@@ -729,7 +613,6 @@ def count(
         special_tokens,
         threads=threads,
         max_memory=max_memory,
-        on_memory=on_memory,
         spill_directory=spill_directory,
         sample=sample,
     )
@@ -746,7 +629,7 @@ def count(
     if verbose and skipped.count:
         print(skipped.said(), file=sys.stderr)
     check_not_empty(counts)
-    return counts.leave_out(least)
+    return counts.prune(least)
 
 
 def check_not_empty(counts: PieceCounts | _core.PieceCounter) -> None:

@@ -16,7 +16,7 @@ from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
 from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.train.trainer import print_needs, print_reduced, print_shortfall, print_uncertain
+from bpe_tokenizer.train.trainer import print_needs, print_shortfall
 
 __all__ = ["extend_model", "truncate_model"]
 
@@ -93,7 +93,7 @@ def _extend(
             print(skipped.said(), file=sys.stderr)
         check_not_empty(counter)
         if options.verbose:
-            print_needs(counter)
+            print_needs(counter, min_count)
         progress.start("Learning merges", unit="merges")
         return counter.train(
             model=core,
@@ -104,7 +104,6 @@ def _extend(
             threads=options.threads or 0,
             progress=progress.update if progress.visible else None,
             min_count=min_count,
-            uncertain=print_uncertain if options.verbose else None,
         )
 
 
@@ -115,7 +114,6 @@ def _print_summary(counter: _core.PieceCounter, merges: int, seconds: float) -> 
         f"in {seconds:.1f} s",
         file=sys.stderr,
     )
-    print_reduced(counter)
 
 
 def truncate_model(model: Model, size: int) -> Model:

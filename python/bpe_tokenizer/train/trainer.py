@@ -23,20 +23,16 @@ from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, corpus_files, count_
 from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count, check_weights
 from bpe_tokenizer.train.piece_counts import (
     PieceCounts,
-    Sampled,
     check_not_empty,
     check_same_pretokenizer,
     core_counter,
-    dropped_pieces,
 )
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
     "print_needs",
     "print_normalized",
-    "print_reduced",
     "print_shortfall",
-    "print_uncertain",
     "train_bpe",
     "train_model",
     "train_model_from_counts",
@@ -80,7 +76,6 @@ def train_model(
         special,
         threads=options.threads,
         max_memory=limits.max_memory,
-        on_memory=limits.on_memory,
         spill_directory=limits.spill_directory,
         sample=limits.sample,
     )
@@ -149,7 +144,7 @@ def _train(
 ) -> _core.Model:
     """Learn merges. With a checkpoint, continue from its merges and save new ones."""
     if options.verbose:
-        print_needs(core_counter(counts))
+        print_needs(core_counter(counts), min_count)
     progress.start("Learning merges", unit="merges")
     train = partial(
         core_counter(counts).train,
@@ -161,7 +156,6 @@ def _train(
         threads=options.threads or 0,
         progress=_Log(progress) if options.verbose else None,
         min_count=min_count,
-        uncertain=print_uncertain if options.verbose else None,
     )
     if saved is None:
         return train()
@@ -260,7 +254,6 @@ def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, s
         file=sys.stderr,
     )
     print_normalized(counts)
-    print_reduced(core_counter(counts))
     print_shortfall(wanted - merges, f"vocab_size={options.vocab_size:,}", options)
 
 
@@ -271,36 +264,15 @@ def print_normalized(counts: PieceCounts) -> None:
         print(f"{changed}; normalization=None keeps every text as it is", file=sys.stderr)
 
 
-def print_reduced(counter: _core.PieceCounter) -> None:
-    """Print to stderr what a sample kept, and what was dropped, if anything."""
-    sampled, dropped = Sampled(*counter.sampled), dropped_pieces(counter)
-    if sampled.documents:
-        print(sampled.said(), file=sys.stderr)
-    if dropped.distinct:
-        print(dropped.said(), file=sys.stderr)
-
-
-def print_needs(counter: _core.PieceCounter) -> None:
+def print_needs(counter: _core.PieceCounter, min_count: int) -> None:
     """Print to stderr what learning needs, if its memory is limited."""
-    distinct, size, memory, limit, disk, directory = counter.needs
-    if limit is None:
-        return
-    how = "at once" if memory <= limit else f"in rounds, with temporary files in {directory}"
-    print(
-        f"Learning from {count_noun(distinct, 'distinct piece')} of {size / 1e6:,.0f} MB {how}: "
-        f"at once needs {memory / 1e6:,.0f} MB of memory, max_memory leaves {limit / 1e6:,.0f} MB, and "
-        f"{disk / 1e6:,.0f} MB are on the disk",
-        file=sys.stderr,
-    )
-
-
-def print_uncertain(first: int) -> None:
-    """Print to stderr which merge is the first that dropped pieces may have changed."""
-    print(
-        f"Pieces were dropped: the first {count_noun(first, 'merge')} are those of all pieces, later ones "
-        "may differ",
-        file=sys.stderr,
-    )
+    distinct, memory, limit = counter.needs(min_count)
+    if limit is not None:
+        print(
+            f"Learning from {count_noun(distinct, 'distinct piece')} needs {memory / 1e6:,.0f} MB of memory, "
+            f"and max_memory leaves {limit / 1e6:,.0f} MB for it",
+            file=sys.stderr,
+        )
 
 
 def print_shortfall(missing: int, size: str, options: TrainingOptions) -> None:

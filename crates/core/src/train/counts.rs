@@ -2,27 +2,22 @@
 
 mod counted;
 mod counter;
-mod dropped;
 mod files;
 mod reader;
 mod runs;
 mod sample;
 mod saved;
-mod scripts;
 mod shared;
 mod splitter;
 mod streams;
 mod table;
 
 pub use counted::{Counted, Pieces};
-pub use counter::{CountCall, Counter, Limits, OnMemory, Progress};
-pub use dropped::{Dropped, Loss};
+pub use counter::{CountCall, Counter, Limits, Progress};
 pub use files::Position;
 pub use runs::{Place, Run, RunReader, Slice, Totals};
-pub use sample::{Sample, Sampled};
+pub use sample::Sample;
 pub use saved::save as write_counts;
-pub(crate) use saved::{push_number, take_number};
-pub use scripts::SCRIPTS;
 pub use streams::PieceStream;
 pub use table::PieceCounts;
 

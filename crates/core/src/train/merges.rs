@@ -67,12 +67,10 @@ mod learned;
 mod options;
 mod pair_counts;
 mod pieces;
-mod rounds;
 mod seed;
 
 pub use learned::Learned;
 pub use options::{Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart};
-pub use rounds::{train_in_rounds, RoundLimits};
 
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
@@ -142,9 +140,6 @@ struct Trainer<'a> {
     merges: Vec<Pair>,
     min_frequency: u64,
     max_length: usize,
-    pair_error: u64,
-    /// The first merge that dropped pieces may have changed.
-    first_uncertain: Option<usize>,
     poller: Poller<'a>,
 }
 
@@ -182,8 +177,6 @@ impl<'a> Trainer<'a> {
             merges: seed.merges,
             min_frequency: options.min_frequency.max(1),
             max_length: options.max_token_length.unwrap_or(usize::MAX),
-            pair_error: options.pair_error,
-            first_uncertain: None,
             poller: Poller::new(interrupt),
         }
     }
@@ -221,9 +214,6 @@ impl<'a> Trainer<'a> {
     ) -> Result<()> {
         while self.merges.len() < wanted {
             let Some(count) = self.merge_best()? else {
-                if self.pair_error > 0 {
-                    self.first_uncertain.get_or_insert(self.merges.len());
-                }
                 break;
             };
             if let Some(merged) = &mut callbacks.merged {
@@ -270,25 +260,11 @@ impl<'a> Trainer<'a> {
             let bytes = |symbol: u32| &*self.tokens[symbol as usize];
             let product = [bytes(pair.left), bytes(pair.right)].concat();
             if !self.reserved.contains(&product) {
-                self.check_certainty(current);
                 self.merge(pair, product, occurrences.as_slice())?;
                 return Ok(Some(current));
             }
         }
         Ok(None)
-    }
-
-    /// Notes the first merge that may be another one without the dropped pieces. Another pair may then have a count that is
-    /// larger by the error. On the heap, a count may be too large, which is safe; a pair in no index is rarer than
-    /// `min_frequency`.
-    fn check_certainty(&mut self, count: u64) {
-        if self.pair_error == 0 || self.first_uncertain.is_some() {
-            return;
-        }
-        let next = self.candidates.next_count().max(self.min_frequency - 1);
-        if count <= next.saturating_add(self.pair_error) {
-            self.first_uncertain = Some(self.merges.len());
-        }
     }
 
     /// Replaces all occurrences of a pair by a new symbol.
@@ -374,7 +350,6 @@ impl<'a> Trainer<'a> {
         Learned {
             merges: merges.collect(),
             tokens: tokens.map(|(&id, bytes)| (id, bytes.to_vec())).collect(),
-            first_uncertain: self.first_uncertain,
         }
     }
 }

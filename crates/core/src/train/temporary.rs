@@ -1,7 +1,6 @@
 //! Temporary files: they have no name, so that nothing is left of them, whatever ends the process.
 
 use crate::error::{Error, Result};
-use crate::reserve::reserve;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
@@ -68,21 +67,6 @@ impl TemporaryFile {
     /// Reads bytes from an offset on. Returns how many; 0 at the end.
     pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize> {
         read_at(&self.file, bytes, offset).map_err(|source| self.error(source))
-    }
-
-    /// Reads exactly so many bytes into a buffer.
-    pub fn read_exact(&self, buffer: &mut Vec<u8>, length: usize, offset: u64) -> Result<()> {
-        buffer.clear();
-        reserve(buffer, length)?;
-        buffer.resize(length, 0);
-        let mut done = 0;
-        while done < length {
-            match self.read_at(&mut buffer[done..], offset + done as u64)? {
-                0 => return Err(self.error(ErrorKind::UnexpectedEof.into())),
-                read => done += read,
-            }
-        }
-        Ok(())
     }
 
     /// The error of this file.
@@ -185,11 +169,10 @@ mod tests {
         one.write(b"some").unwrap();
         one.write(b" bytes").unwrap();
         other.write(b"others").unwrap();
-        let mut buffer = Vec::new();
-        one.read_exact(&mut buffer, 5, 3).unwrap();
-        assert_eq!(buffer, b"e byt");
+        let mut buffer = [0; 5];
+        assert_eq!(one.read_at(&mut buffer, 3).unwrap(), 5);
+        assert_eq!(&buffer, b"e byt");
         assert_eq!(one.read_at(&mut buffer, 10).unwrap(), 0);
-        assert!(one.read_exact(&mut buffer, 5, 8).is_err());
         std::fs::remove_dir(&directory).unwrap();
         let error = spills.file().err().unwrap().to_string();
         assert!(error.contains("bpe-spills") && error.contains("spill_directory"));

@@ -4,12 +4,7 @@
 
 mod recounting;
 
-use bpe_tokenizer_core::train::counts::PieceStream;
-use bpe_tokenizer_core::train::merges::{
-    train_in_rounds, Callbacks, Learned, MergeOptions, RoundLimits, TieBreak, WarmStart,
-};
-use bpe_tokenizer_core::train::temporary::Spills;
-use bpe_tokenizer_core::{Interrupt, Model, Result};
+use bpe_tokenizer_core::train::merges::{MergeOptions, TieBreak};
 use proptest::collection::vec;
 use proptest::prelude::*;
 pub use recounting::*;
@@ -30,7 +25,6 @@ pub fn options(vocab_size: u32, tie_break: TieBreak) -> MergeOptions {
         tie_break,
         max_token_length: None,
         threads: 1,
-        pair_error: 0,
     }
 }
 
@@ -87,51 +81,5 @@ pub fn any_options() -> impl Strategy<Value = MergeOptions> {
             max_token_length,
             ..options(vocab_size, tie_break)
         },
-    )
-}
-
-/// Pieces one at a time.
-pub struct Listed<'a> {
-    pub pieces: &'a Pieces,
-    /// The number of the piece after the current one.
-    pub next: usize,
-}
-
-impl PieceStream for Listed<'_> {
-    fn advance(&mut self) -> Result<bool> {
-        self.next += 1;
-        Ok(self.next <= self.pieces.len())
-    }
-
-    fn piece(&self) -> &[u8] {
-        &self.pieces[self.next - 1].0
-    }
-
-    fn count(&self) -> u64 {
-        self.pieces[self.next - 1].1
-    }
-}
-
-/// As `train_from`, in rounds with this much memory and so many counters.
-pub fn train_in_rounds_from(
-    pieces: &Pieces,
-    model: Option<&Model>,
-    merges: &[(Bytes, Bytes)],
-    options: &MergeOptions,
-    (memory, counters): (usize, usize),
-) -> Result<Learned> {
-    let limits = RoundLimits {
-        memory,
-        counters,
-        spills: Spills::new(None),
-    };
-    let mut pieces = Listed { pieces, next: 0 };
-    train_in_rounds(
-        &mut pieces,
-        &WarmStart { model, merges },
-        options,
-        &limits,
-        &Interrupt::never(),
-        &mut Callbacks::progress(&mut |_, _| {}),
     )
 }

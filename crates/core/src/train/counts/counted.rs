@@ -1,13 +1,12 @@
 //! The counts of a corpus: tables in memory, and runs on the disk.
 
-use super::dropped::{Dropped, LostPairs};
 use super::runs::{Place, Run, RunReader, Totals};
-use super::sample::Sampled;
 use super::streams::{PieceStream, SortedPieces};
-use super::table::{cost, PieceCounts};
+use super::table::PieceCounts;
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
-use crate::train::checked_product;
+use crate::reserve::{collect, reserve_entry};
+use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 
 /// The counts of a corpus.
@@ -15,12 +14,10 @@ use std::sync::Mutex;
 pub struct Counted {
     /// Number of texts and files.
     pub documents: u64,
-    /// The pieces that were dropped.
-    pub dropped: Dropped,
     /// Whether normalisation changed text.
     pub normalized: bool,
-    /// What a sample of the documents saw and kept.
-    pub sampled: Sampled,
+    /// Number of texts that are not in the sample.
+    pub unsampled: u64,
     /// The pieces in memory but the pending ones.
     pub(super) counts: PieceCounts,
     /// Tables of worker threads, whose pieces each count `weight` times. The next call continues with them.
@@ -30,19 +27,16 @@ pub struct Counted {
     pub(super) runs: Vec<Run>,
     /// At least the sum of the counts in memory.
     pub(super) mass: u128,
-    /// The pairs of the dropped pieces.
-    pub(super) lost: LostPairs,
     /// Bytes of text since the last memory check.
     pub(super) unchecked_bytes: usize,
 }
 
 impl Counted {
     /// Counts from elsewhere.
-    pub fn new(counts: PieceCounts, documents: u64, dropped: Dropped) -> Self {
+    pub fn new(counts: PieceCounts, documents: u64) -> Self {
         let mass = counts.iter().map(|(_, count)| u128::from(count)).sum();
         Self {
             documents,
-            dropped,
             counts,
             mass,
             ..Self::default()
@@ -50,10 +44,9 @@ impl Counted {
     }
 
     /// The counts of a file, which is read when it is needed.
-    pub fn of_run(run: Run, documents: u64, dropped: Dropped) -> Self {
+    pub fn of_run(run: Run, documents: u64) -> Self {
         Self {
             documents,
-            dropped,
             runs: vec![run],
             ..Self::default()
         }
@@ -64,9 +57,8 @@ impl Counted {
         self.merge_pending(0)?;
         Ok(Self {
             documents: self.documents,
-            dropped: self.dropped,
             normalized: self.normalized,
-            sampled: self.sampled,
+            unsampled: self.unsampled,
             counts: self.counts.copy()?,
             runs: self.runs.clone(),
             mass: self.mass,
@@ -104,17 +96,9 @@ impl Counted {
     /// As [`Counted::counts`].
     pub fn load(&mut self, interrupt: &Interrupt<'_>) -> Result<&mut PieceCounts> {
         self.merge_pending(0)?;
-        let mut poller = Poller::new(interrupt);
         while let Some(run) = self.runs.last_mut() {
             run.verify(interrupt)?;
-            let mut loaded = PieceCounts::default();
-            let mut reader = run.reader();
-            while reader.advance()? {
-                poller.advance(1)?;
-                let count = checked_product(reader.count(), run.weight)?;
-                let piece = reader.piece();
-                loaded.add(piece, 0..piece.len(), count)?;
-            }
+            let loaded = run.load(0, interrupt)?;
             self.mass += run.totals().pieces * u128::from(run.weight);
             self.counts.merge(&mut vec![loaded], 1, 0)?;
             self.runs.pop();
@@ -172,6 +156,34 @@ impl Counted {
         }
     }
 
+    /// For each count, the number of the pieces that occur so often and their bytes, the rarest first, after all were settled.
+    pub(super) fn by_count(&self, interrupt: &Interrupt<'_>) -> Result<Vec<(u64, Totals)>> {
+        // Few counts are distinct: most pieces are rare.
+        let mut by_count = FxHashMap::<u64, Totals>::default();
+        let mut poller = Poller::new(interrupt);
+        let mut add = |piece: &[u8], count| {
+            poller.advance(1)?;
+            reserve_entry(&mut by_count)?;
+            by_count.entry(count).or_default().add(piece, count);
+            Ok(())
+        };
+        match self.runs.first() {
+            None => self
+                .counts
+                .iter()
+                .try_for_each(|(piece, count)| add(piece, count))?,
+            Some(run) => {
+                let mut pieces = run.reader();
+                while pieces.advance()? {
+                    add(pieces.piece(), pieces.count())?;
+                }
+            }
+        }
+        let mut by_count = collect(by_count.into_iter())?;
+        by_count.sort_unstable_by_key(|(count, _)| *count);
+        Ok(by_count)
+    }
+
     /// What all pieces are, after they were settled.
     pub(super) fn settled_totals(&self) -> Totals {
         match self.runs.first() {
@@ -223,8 +235,10 @@ impl Totals {
         u64::try_from(self.pieces).map_err(|_| Error::CountOverflow)
     }
 
-    /// Approximate bytes of memory that training on these pieces in one pass needs.
+    /// Approximate bytes of memory that learning from these pieces needs: a slot of a half-full table for each, and for
+    /// each byte a word for its symbol and as much for the positions of pairs.
     pub fn cost(&self) -> u64 {
-        cost(self.distinct, self.bytes)
+        let cost = self.distinct.saturating_mul(90);
+        cost.saturating_add(self.bytes.saturating_mul(10))
     }
 }

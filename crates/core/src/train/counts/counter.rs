@@ -5,11 +5,10 @@
 //! added up when the counts are read. Nothing of that shows in the counts.
 
 use super::counted::{Counted, Pieces};
-use super::dropped::{Dropped, LostPairs};
 use super::runs::{Run, Totals};
 use super::sample::Sample;
 use super::shared::{SharedCounts, ThreadCounts};
-use super::splitter::{TextSplitter, SECTION_BYTES};
+use super::splitter::TextSplitter;
 use super::streams::{PieceStream, Sums, Weighted};
 use super::table::{PieceCounts, VIRTUAL_BUCKETS};
 use crate::alignment::OffsetMap;
@@ -32,23 +31,11 @@ const THREAD_MEMORY: usize = 18 << 20;
 /// The tables of a thread may take this many more pieces before they are looked at again.
 const UNCHECKED_PIECES: usize = 1 << 16;
 
-/// What happens when the pieces need more memory than they may take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnMemory {
-    /// They go to temporary files. The counts stay exact.
-    #[default]
-    Spill,
-    /// The rarest ones are dropped.
-    Drop,
-}
-
 /// The limits of a count.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// Bytes that counting and training may take, approximately.
+    /// Bytes that counting and learning may take, approximately. Further counts go to temporary files.
     pub max_memory: Option<usize>,
-    /// What happens at this limit.
-    pub on_memory: OnMemory,
     /// Directory of the temporary files; None for the system's.
     pub spill_directory: Option<PathBuf>,
     /// Which documents to count; None for all.
@@ -97,15 +84,9 @@ impl Counter {
         })
     }
 
-    /// Bytes that training may take without dropping pieces; None for any number.
-    pub fn training_memory(&self) -> Option<usize> {
-        let spills = self.limits.on_memory == OnMemory::Spill;
-        self.limits.max_memory.filter(|_| spills)
-    }
-
-    /// Where temporary files go.
-    pub fn spills(&self) -> &Spills {
-        &self.spills
+    /// Bytes that counting and learning may take; None for any number.
+    pub fn max_memory(&self) -> Option<usize> {
+        self.limits.max_memory
     }
 
     /// The number of threads that the memory limit allows.
@@ -116,7 +97,7 @@ impl Counter {
 
     /// Bytes that the tables may take; None if they never spill.
     fn table_memory(&self) -> Option<usize> {
-        self.training_memory().map(|memory| memory / 10 * 7)
+        self.limits.max_memory.map(|memory| memory / 10 * 7)
     }
 
     /// Adds a piece that was counted elsewhere.
@@ -179,55 +160,28 @@ impl Counter {
         }
         other.mass = 0;
         counted.documents += other.documents;
-        counted.dropped.add(other.dropped, weight);
-        counted.sampled.add(other.sampled);
+        counted.unsampled += other.unsampled;
         counted.normalized |= other.normalized;
         counted.unchecked_bytes = usize::MAX;
         self.limit_runs(counted, interrupt)?;
         self.limit_memory(counted, interrupt)
     }
 
-    /// Bytes of text to count between two drops of the rarest pieces; None without drops.
-    pub(super) fn drop_interval(&self) -> Option<usize> {
-        let drops = self.limits.on_memory == OnMemory::Drop;
-        let memory = self.limits.max_memory.filter(|_| drops);
-        memory.map(|memory| (memory / 32).max(SECTION_BYTES))
-    }
-
-    /// Spills the pieces or drops the rarest ones if they take too much memory. Looks at them once in a while.
-    ///
-    /// The interval between two drops counts bytes of text, so the dropped pieces do not depend on the number of threads.
+    /// Spills the pieces if they take too much memory. Looks at them once in a while.
     pub(super) fn limit_memory(
         &self,
         counted: &mut Counted,
         interrupt: &Interrupt<'_>,
     ) -> Result<()> {
-        let Some(memory) = self.limits.max_memory else {
+        let Some(memory) = self.table_memory() else {
             return Ok(());
         };
-        let interval = self.drop_interval().unwrap_or(memory / 64);
-        if counted.unchecked_bytes < interval {
+        if counted.unchecked_bytes < memory / 64 {
             return Ok(());
         }
         counted.unchecked_bytes = 0;
-        if let Some(memory) = self.table_memory() {
-            if counted.memory(0) > memory {
-                self.spill(counted, interrupt)?;
-            }
-            return Ok(());
-        }
-        let pending = counted.pending.iter().map(PieceCounts::cost);
-        if counted.counts.cost() + pending.sum::<usize>() > memory {
-            counted.merge_pending(self.threads)?;
-            if counted.counts.cost() > memory {
-                let Counted {
-                    counts,
-                    dropped,
-                    lost,
-                    ..
-                } = counted;
-                counts.drop_rare(memory / 2, dropped, lost)?;
-            }
+        if counted.memory(0) > memory {
+            self.spill(counted, interrupt)?;
         }
         Ok(())
     }
@@ -338,29 +292,32 @@ impl Counter {
         Ok(counted.settled_totals())
     }
 
+    /// For each count, the pieces that occur so often: the rarest first.
+    pub fn by_count(
+        &self,
+        counted: &mut Counted,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Vec<(u64, Totals)>> {
+        self.settle(counted, interrupt)?;
+        counted.by_count(interrupt)
+    }
+
     /// Bytes on the disk.
     pub fn spilled_bytes(&self, counted: &Counted) -> u64 {
         counted.runs.iter().map(Run::size).sum()
     }
 
-    /// Reads files of counts that were not read yet. Without spilling, reads them into memory, and may drop pieces.
+    /// Reads files of counts that were not read yet; without a memory limit, into memory.
     pub fn resume(&self, counted: &mut Counted, interrupt: &Interrupt<'_>) -> Result<()> {
         counted.verify(interrupt)?;
-        if self.training_memory().is_some() {
-            return Ok(());
+        if self.limits.max_memory.is_none() {
+            counted.load(interrupt)?;
         }
-        counted.load(interrupt)?;
-        counted.unchecked_bytes = usize::MAX;
-        self.limit_memory(counted, interrupt)
+        Ok(())
     }
 
-    /// Whether the rarest pieces are dropped at a limit.
-    pub fn drops(&self) -> bool {
-        self.drop_interval().is_some()
-    }
-
-    /// Leaves out the pieces with counts below `min_count`.
-    pub fn leave_out(
+    /// Removes the pieces with counts below `min_count`.
+    pub fn prune(
         &self,
         min_count: u64,
         counted: &mut Counted,
@@ -370,27 +327,14 @@ impl Counter {
         if min_count <= 1 {
             return Ok(());
         }
-        let Counted {
-            counts,
-            runs,
-            dropped,
-            lost,
-            ..
-        } = counted;
-        let Some(run) = runs.first() else {
-            return counts.drop_up_to(min_count - 1, dropped, lost);
+        let Some(run) = counted.runs.first() else {
+            return counted.counts.prune(min_count);
         };
-        let (mut without, before) = (*dropped, lost.most());
         let mut frequent = Frequent {
             stream: run.reader(),
             min_count,
-            dropped: &mut without,
-            lost,
         };
-        let run = Run::spill(&mut frequent, self.spills.file()?, interrupt)?;
-        without.max_error = without.max_error.saturating_add(min_count - 1);
-        without.pair_error = without.pair_error.saturating_add(lost.most() - before);
-        (*dropped, *runs) = (without, vec![run]);
+        counted.runs = vec![Run::spill(&mut frequent, self.spills.file()?, interrupt)?];
         Ok(())
     }
 
@@ -407,23 +351,18 @@ impl Counter {
     }
 }
 
-/// The pieces of a stream that are frequent enough. The others are dropped.
-struct Frequent<'a, S> {
+/// The pieces of a stream that are frequent enough.
+struct Frequent<S> {
     stream: S,
     min_count: u64,
-    dropped: &'a mut Dropped,
-    lost: &'a mut LostPairs,
 }
 
-impl<S: PieceStream> PieceStream for Frequent<'_, S> {
+impl<S: PieceStream> PieceStream for Frequent<S> {
     fn advance(&mut self) -> Result<bool> {
         while self.stream.advance()? {
-            let count = self.stream.count();
-            if count >= self.min_count {
+            if self.stream.count() >= self.min_count {
                 return Ok(true);
             }
-            self.dropped
-                .add_piece(self.stream.piece(), count, self.lost)?;
         }
         Ok(false)
     }
@@ -442,9 +381,9 @@ impl CountCall<'_> {
     pub fn add_texts(&mut self, texts: &[&str]) -> Result<()> {
         let splitter = &self.counter.splitter;
         let (mut sections, kept);
-        let (mut texts, mut sampled) = (texts, self.counted.sampled);
+        let (mut texts, given) = (texts, texts.len());
         if let Some(sample) = self.counter.limits.sample {
-            kept = sample.of(texts, &mut sampled)?;
+            kept = sample.of(texts)?;
             texts = &kept;
         }
         sections = Vec::new();
@@ -453,7 +392,7 @@ impl CountCall<'_> {
         }
         self.count_sections(&sections)?;
         self.counted.documents += texts.len() as u64;
-        self.counted.sampled = sampled;
+        self.counted.unsampled += (given - texts.len()) as u64;
         self.counter.limit_memory(self.counted, self.interrupt)
     }
 
@@ -701,27 +640,14 @@ mod tests {
     }
 
     #[test]
-    fn documents_and_what_was_dropped_add_up() {
+    fn documents_add_up() {
         let counter = counter(PATTERN, None, 1);
-        let dropped = Dropped {
-            distinct: 2,
-            pieces: 3,
-            max_error: 1,
-            ..Dropped::default()
-        };
-        let counted = || Counted::new(PieceCounts::default(), 5, dropped);
+        let counted = || Counted::new(PieceCounts::default(), 5);
         let mut sum = counted();
         counter
             .merge(&mut counted(), 10, &mut sum, &Interrupt::never())
             .unwrap();
         assert_eq!(sum.documents, 10);
-        let Dropped {
-            distinct,
-            pieces,
-            max_error,
-            ..
-        } = sum.dropped;
-        assert_eq!((distinct, pieces, max_error), (4, 33, 11));
     }
 
     #[test]
@@ -754,14 +680,6 @@ mod tests {
             let mut none = Counted::default();
             counter.merge(&mut none, 1, &mut sum, &never).unwrap();
             assert_eq!(sum.normalized, expected, "{form:?}, merged");
-        }
-    }
-
-    fn dropping(memory: usize) -> Limits {
-        Limits {
-            max_memory: Some(memory),
-            on_memory: OnMemory::Drop,
-            ..Limits::default()
         }
     }
 
@@ -920,7 +838,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_pieces_are_left_out() {
+    fn rare_pieces_are_removed() {
         let text =
             new_words(1, 3000).concat() + &" twice".repeat(2) + &" long pieces that".repeat(3);
         let whole = count_whole(&counter(PATTERN, None, 1), &text);
@@ -931,16 +849,10 @@ mod tests {
                 .add_texts(&[&text])
                 .unwrap();
             for min_count in [0, 1, 2, 3] {
-                counter.leave_out(min_count, &mut counted, &never).unwrap();
+                counter.prune(min_count, &mut counted, &never).unwrap();
                 let mut expected = whole.clone();
                 expected.retain(|_, count| *count >= min_count);
                 check(&counter, &mut counted, &expected);
-                let dropped = counted.dropped;
-                assert_eq!(dropped.distinct as usize, whole.len() - expected.len());
-                let left: u64 = expected.values().sum();
-                assert_eq!(dropped.pieces + left, whole.values().sum::<u64>());
-                assert_eq!(dropped.max_error > 0, min_count > 1);
-                assert_eq!(dropped.pair_error > 0, min_count > 1);
             }
         }
     }
@@ -968,9 +880,8 @@ mod tests {
             .unwrap();
         assert!(table(&mut counted) == table(&mut other));
         assert_eq!(counted.documents, other.documents);
-        assert_eq!(counted.sampled, other.sampled);
-        assert_eq!(counted.sampled.documents, 1000);
-        assert_eq!(counted.sampled.kept_documents, counted.documents);
+        assert_eq!(counted.unsampled, other.unsampled);
+        assert_eq!(counted.unsampled + counted.documents, 1000);
         assert!((200..300).contains(&counted.documents));
         assert_eq!(table(&mut counted)[&b"document"[..]], 3 * counted.documents);
         let path = std::path::Path::new("any file");
@@ -1002,49 +913,5 @@ mod tests {
         assert!(error.starts_with("/no such directory: "), "{error}");
         let expected = Counts::from([(b"low".to_vec(), 1), (b" lower".to_vec(), 1)]);
         check(&counter, &mut counted, &expected);
-    }
-
-    #[test]
-    fn what_is_dropped_depends_on_the_corpus_alone() {
-        // Ever new words between ones that stay.
-        let word = |number: u64| format!(" {:x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let texts: Vec<String> = (0..40)
-            .map(|text| {
-                let words = (text * 10_000..(text + 1) * 10_000).map(|n| word(n) + " often");
-                words.collect()
-            })
-            .collect();
-        let whole = count_whole(&counter(PATTERN, None, 1), &texts.concat());
-        let memory = 8 << 20;
-        let mut outcomes = Vec::new();
-        for threads in [1, 2, 5] {
-            let special = vec!["<|end".to_owned()];
-            let patterns = [PATTERN.to_owned()];
-            let counter =
-                Counter::new(&patterns, None, special, threads, dropping(memory)).unwrap();
-            let mut counted = Counted::default();
-            for text in &texts {
-                call(&counter, &mut counted, 1, &Interrupt::never())
-                    .add_texts(&[text])
-                    .unwrap();
-                let cost = counted.counts.cost();
-                let pending: usize = counted.pending.iter().map(PieceCounts::cost).sum();
-                assert!(
-                    cost + pending <= memory + 12 * (counter.drop_interval().unwrap() + text.len())
-                );
-            }
-            let counts = table(&mut counted);
-            let dropped = counted.dropped;
-            assert!(dropped.distinct > 100_000 && dropped.max_error >= 1);
-            let left: u64 = counts.values().sum();
-            assert_eq!(left + dropped.pieces, whole.values().sum::<u64>());
-            for (piece, count) in &whole {
-                let known = counts.get(piece).copied().unwrap_or(0);
-                assert!(known <= *count && count - known <= dropped.max_error);
-            }
-            assert_eq!(counts[&b" often"[..]], 400_000);
-            outcomes.push((counts, dropped));
-        }
-        assert!(outcomes.windows(2).all(|pair| pair[0] == pair[1]));
     }
 }

@@ -50,8 +50,6 @@ impl CountCall<'_> {
         progress: Progress<'_>,
     ) -> Result<Position> {
         self.counter.check_not_sampled()?;
-        let interval = self.counter.drop_interval();
-        let bytes = interval.map_or(bytes, |interval| bytes.min(interval as u64));
         let mut position = from;
         let (mut sections, mut planned, mut documents) = (Vec::new(), 0, 0);
         while let Some(path) = paths.get(position.file).filter(|_| planned < bytes) {
@@ -84,8 +82,6 @@ impl CountCall<'_> {
         }
         self.add_sections(&sections, progress)?;
         self.counted.documents += documents;
-        // A check at every returned position: a run that resumes there drops the same pieces.
-        self.counted.unchecked_bytes = usize::MAX;
         self.counter.limit_memory(self.counted, self.interrupt)?;
         Ok(position)
     }

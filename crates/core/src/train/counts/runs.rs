@@ -5,9 +5,11 @@ use super::saved::{
     WRONG_SUM,
 };
 use super::streams::PieceStream;
+use super::table::PieceCounts;
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
 use crate::reserve::{append, copied, push, reserve};
+use crate::train::checked_product;
 use crate::train::temporary::{read_at, TemporaryFile};
 use std::fs::File;
 use std::ops::Range;
@@ -34,6 +36,24 @@ impl Totals {
         self.distinct += 1;
         self.bytes += piece.len() as u64;
         self.pieces += u128::from(count);
+    }
+
+    /// These and others.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            distinct: self.distinct + other.distinct,
+            bytes: self.bytes + other.bytes,
+            pieces: self.pieces + other.pieces,
+        }
+    }
+
+    /// These without others, which are among them.
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            distinct: self.distinct - other.distinct,
+            bytes: self.bytes - other.bytes,
+            pieces: self.pieces - other.pieces,
+        }
     }
 }
 
@@ -235,6 +255,23 @@ impl Run {
         }
         self.totals = Some(totals);
         Ok(())
+    }
+
+    /// The pieces with counts of at least `min_count`, as a table.
+    pub fn load(&self, min_count: u64, interrupt: &Interrupt<'_>) -> Result<PieceCounts> {
+        let (mut loaded, mut poller) = (PieceCounts::default(), Poller::new(interrupt));
+        let mut pieces = self.reader();
+        while pieces.advance()? {
+            poller.advance(1)?;
+            let (piece, count) = (
+                pieces.piece(),
+                checked_product(pieces.count(), self.weight)?,
+            );
+            if count >= min_count {
+                loaded.add(piece, 0..piece.len(), count)?;
+            }
+        }
+        Ok(loaded)
     }
 
     /// Reads the pieces. Their counts count once.

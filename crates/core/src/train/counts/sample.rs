@@ -1,6 +1,7 @@
 //! Samples of documents by a hash of their bytes: the same ones on every machine, in any order and any file.
 
 use crate::error::Result;
+use crate::reserve::collect;
 
 /// Keeps a document if the XXH64 hash of its bytes (seed 0) is below a limit. See
 /// <https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md>.
@@ -10,49 +11,16 @@ pub struct Sample {
     pub below: u64,
 }
 
-/// Documents and bytes that a sample saw and kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sampled {
-    /// Documents seen.
-    pub documents: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Documents kept.
-    pub kept_documents: u64,
-    /// Their bytes.
-    pub kept_bytes: u64,
-}
-
-impl Sampled {
-    /// Adds what was seen and kept elsewhere.
-    pub fn add(&mut self, other: Self) {
-        self.documents += other.documents;
-        self.bytes += other.bytes;
-        self.kept_documents += other.kept_documents;
-        self.kept_bytes += other.kept_bytes;
-    }
-}
-
 impl Sample {
     /// Whether a document is in the sample.
     pub fn keeps(self, document: &[u8]) -> bool {
         xxh64(document) < self.below
     }
 
-    /// The documents in the sample. Adds them to `sampled`.
-    pub fn of<'a>(self, documents: &[&'a str], sampled: &mut Sampled) -> Result<Vec<&'a str>> {
-        let mut kept = crate::reserve::with_capacity(documents.len())?;
-        for document in documents {
-            let bytes = document.len() as u64;
-            sampled.documents += 1;
-            sampled.bytes += bytes;
-            if self.keeps(document.as_bytes()) {
-                sampled.kept_documents += 1;
-                sampled.kept_bytes += bytes;
-                kept.push(*document);
-            }
-        }
-        Ok(kept)
+    /// The documents in the sample.
+    pub fn of<'a>(self, documents: &[&'a str]) -> Result<Vec<&'a str>> {
+        let documents = documents.iter().copied();
+        collect(documents.filter(|document| self.keeps(document.as_bytes())))
     }
 }
 
@@ -150,11 +118,7 @@ mod tests {
             let sample = Sample {
                 below: (rate * 2f64.powi(64)) as u64,
             };
-            let mut sampled = Sampled::default();
-            let kept = sample.of(&documents, &mut sampled).unwrap();
-            assert_eq!(sampled.documents, 20_000);
-            assert_eq!(sampled.kept_documents, kept.len() as u64);
-            kept
+            sample.of(&documents).unwrap()
         };
         let (small, large) = (kept(0.1), kept(0.3));
         assert!((1800..2200).contains(&small.len()), "{}", small.len());

@@ -1,13 +1,12 @@
 //! Distinct pieces with their counts, in shards: hash tables that merge in parallel. A shard uses open addressing with
 //! linear probing for short pieces and a map for long ones.
 
-use super::dropped::{Dropped, LostPairs};
 use super::streams::{Order, PieceStream, SortedPieces, Weighted};
 use crate::cache::{bucket_of, has_key, key, Key};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::memory::prefetch;
-use crate::reserve::{collect, copied, filled, reserve_entries, reserve_entry, with_capacity};
+use crate::reserve::{copied, filled, reserve_entries, reserve_entry, with_capacity};
 use crate::threads::{lock, on_threads, thread_count};
 use crate::train::{checked_product, checked_sum};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -179,57 +178,11 @@ impl PieceCounts {
         self.shards.iter().map(|shard| shard.bytes).sum()
     }
 
-    /// Approximate bytes of memory that training on these pieces needs.
-    pub fn cost(&self) -> usize {
-        self.shards.iter().map(Shard::cost).sum()
-    }
-
-    /// Drops all pieces up to some count, the lowest that brings the cost down to `limit`. This is lossy counting
-    /// (Manku and Motwani 2002): `dropped` bounds the error.
-    pub fn drop_rare(
-        &mut self,
-        limit: usize,
-        dropped: &mut Dropped,
-        lost: &mut LostPairs,
-    ) -> Result<()> {
-        let max_count = self.max_dropped_count(limit)?;
-        self.drop_up_to(max_count, dropped, lost)
-    }
-
-    /// Drops all pieces with counts up to `max_count`.
-    pub fn drop_up_to(
-        &mut self,
-        max_count: u64,
-        dropped: &mut Dropped,
-        lost: &mut LostPairs,
-    ) -> Result<()> {
-        let before = lost.most();
-        for shard in &mut self.shards {
-            shard.drop_rare(max_count, dropped, lost)?;
-        }
-        dropped.max_error = dropped.max_error.saturating_add(max_count);
-        dropped.pair_error = dropped.pair_error.saturating_add(lost.most() - before);
-        Ok(())
-    }
-
-    /// The smallest count for which the pieces with higher counts cost no more than `limit`.
-    fn max_dropped_count(&self, limit: usize) -> Result<u64> {
-        // Few counts are distinct: most pieces are rare.
-        let mut costs = FxHashMap::from_iter([(0, 0)]);
-        for (piece, count) in self.iter() {
-            reserve_entry(&mut costs)?;
-            *costs.entry(count).or_default() += cost(1, piece.len() as u64) as usize;
-        }
-        let mut costs: Vec<(u64, usize)> = collect(costs.into_iter())?;
-        costs.sort_unstable();
-        let mut left = self.cost();
-        for (count, cost) in costs {
-            left -= cost;
-            if left <= limit {
-                return Ok(count);
-            }
-        }
-        Ok(u64::MAX)
+    /// Removes the pieces with counts below `min_count`.
+    pub fn prune(&mut self, min_count: u64) -> Result<()> {
+        let mut shards = self.shards.iter_mut();
+        // A free slot has the count 0.
+        shards.try_for_each(|shard| shard.prune(min_count.max(1)))
     }
 }
 
@@ -309,20 +262,9 @@ fn virtual_bucket(key: ByteKey) -> u32 {
     bucket_of([whole as u64, (whole >> 64) as u64], VIRTUAL_BUCKETS)
 }
 
-/// Bytes of memory that distinct pieces need until training ends: a slot of a half-full table, a word per byte
-/// for the symbols, and as much for the positions of pairs.
-pub fn cost(pieces: u64, bytes: u64) -> u64 {
-    let cost = pieces.saturating_mul(90);
-    cost.saturating_add(bytes.saturating_mul(10))
-}
-
 impl Shard {
     pub(super) fn len(&self) -> usize {
         self.taken + self.long.len()
-    }
-
-    fn cost(&self) -> usize {
-        cost(self.len() as u64, self.bytes as u64) as usize
     }
 
     /// As [`PieceCounts::memory`].
@@ -669,23 +611,16 @@ impl Shard {
         })
     }
 
-    /// Drops the pieces with counts up to `max_count`.
-    fn drop_rare(
-        &mut self,
-        max_count: u64,
-        dropped: &mut Dropped,
-        lost: &mut LostPairs,
-    ) -> Result<()> {
-        let stays = |count: u64| count > max_count;
+    /// Removes the pieces with counts below `min_count`.
+    fn prune(&mut self, min_count: u64) -> Result<()> {
+        let stays = |count: u64| count >= min_count;
         let short = self.slots.iter().filter(|slot| stays(slot.count)).count();
         let slots = filled(FREE, (short * 3 / 2).max(MIN_SLOTS))?;
         let mut long = FxHashMap::default();
         reserve_entries(&mut long, self.long.values().filter(|&&c| stays(c)).count())?;
         for slot in self.slots.iter_mut().filter(|slot| slot.key != FREE.key) {
             if !stays(slot.count) {
-                let piece = &slot.key[..usize::from(slot.key[15])];
-                self.bytes -= piece.len();
-                dropped.add_piece(piece, slot.count, lost)?;
+                self.bytes -= usize::from(slot.key[15]);
                 *slot = FREE;
             }
         }
@@ -695,7 +630,6 @@ impl Shard {
             } else {
                 self.bytes -= piece.len();
                 self.long_bytes -= piece.len();
-                dropped.add_piece(&piece, count, lost)?;
             }
         }
         (self.taken, self.long) = (short, long);
@@ -849,77 +783,24 @@ mod tests {
     }
 
     #[test]
-    fn many_pieces_outlast_the_rarest() {
-        let words: Vec<String> = (0..3000).map(|number| format!("w{number}")).collect();
-        let frequent = words.iter().take(2000).map(|word| (word.as_str(), 2));
-        let frequent: Vec<_> = frequent.collect();
-        let rare = words.iter().skip(2000).map(|word| (word.as_str(), 1));
-        let mut counts = counts_of(&frequent);
-        assert!(!counts.is_empty() && PieceCounts::default().is_empty());
-        let limit = counts.cost();
-        check_sizes(&counts);
-        rare.for_each(|(word, count)| {
-            counts.add(word.as_bytes(), 0..word.len(), count).unwrap();
-        });
-        let mut dropped = Dropped::default();
-        counts
-            .drop_rare(limit, &mut dropped, &mut LostPairs::default())
-            .unwrap();
-        assert_eq!(table(&counts), table(&counts_of(&frequent)));
-        check_sizes(&counts);
-        let numbers = |dropped: Dropped| (dropped.distinct, dropped.pieces, dropped.max_error);
-        assert_eq!(numbers(dropped), (1000, 1000, 1));
-        assert_eq!(dropped.pair_error, 1000); // "w2"
-        dropped.add(dropped, 3);
-        assert_eq!(numbers(dropped), (2000, 4000, 4));
-    }
-
-    #[test]
-    fn the_rarest_go_all_together() {
+    fn the_frequent_pieces_stay() {
         let long = "a piece that does not fit a key";
-        let pieces = [
-            ("a", 1),
-            ("b", 1),
-            ("cd", 2),
-            (long, 2),
-            ("e", 3),
-            ("f", 5000),
-            ("g", 6000),
-        ];
-        for (left, most) in [
-            (7, None),
-            (6, Some(1)),
-            (5, Some(1)),
-            (3, Some(2)),
-            (2, Some(3)),
-        ] {
-            let mut counts = counts_of(&pieces);
-            let kept: Vec<_> = pieces[7 - left..].to_vec();
-            let limit = counts_of(&kept).cost();
-            let mut dropped = Dropped::default();
-            if let Some(most) = most {
-                counts
-                    .drop_rare(limit, &mut dropped, &mut LostPairs::default())
-                    .unwrap();
-                assert_eq!(dropped.max_error, most);
-            }
-            let stay = |pair: &&(&str, u64)| pair.1 > dropped.max_error;
-            let kept: Vec<_> = pieces.iter().filter(stay).copied().collect();
-            assert_eq!(table(&counts), table(&counts_of(&kept)));
-            assert_eq!(dropped.distinct as usize, pieces.len() - kept.len());
-            assert!(counts.cost() <= limit && counts.cost() == counts_of(&kept).cost());
-        }
+        let words: Vec<String> = (0..3000).map(|number| format!("w{number}")).collect();
+        let words = (1..)
+            .zip(&words)
+            .map(|(count, word)| (word.as_str(), count));
+        let pieces: Vec<_> = words.chain([(long, 7), ("", 9)]).collect();
         let mut counts = counts_of(&pieces);
-        let mut dropped = Dropped::default();
-        let mut lost = LostPairs::default();
-        counts
-            .drop_rare(cost(1, 1) as usize, &mut dropped, &mut lost)
-            .unwrap();
-        assert_eq!((counts.len(), dropped.max_error), (1, 5000));
-        counts.drop_rare(0, &mut dropped, &mut lost).unwrap();
-        assert_eq!((counts.len(), dropped.max_error), (0, 11_000));
-        assert_eq!((dropped.distinct, dropped.pieces), (7, 11_009));
-        assert_eq!(counts.cost(), 0);
+        assert!(!counts.is_empty() && PieceCounts::default().is_empty());
+        for min_count in [0, 1, 7, 8, 2900, 2901, 9000] {
+            counts.prune(min_count).unwrap();
+            let mut kept = pieces.clone();
+            kept.retain(|(_, count)| *count >= min_count);
+            let kept = counts_of(&kept);
+            assert_eq!(table(&counts), table(&kept));
+            assert_eq!(counts.bytes(), kept.bytes());
+            check_sizes(&counts);
+        }
     }
 
     fn drained(tables: &mut [(&mut PieceCounts, u64)], memory: usize) -> Vec<(Vec<u8>, u64)> {
@@ -959,7 +840,7 @@ mod tests {
             *expected.entry(piece.into()).or_insert(0) += count;
         }
         assert_eq!(drained, expected.into_iter().collect::<Vec<_>>());
-        assert!(one.is_empty() && other.is_empty() && one.cost() == 0);
+        assert!(one.is_empty() && other.is_empty() && one.bytes() == 0);
         assert!(one.memory(0) == held && other.memory(0) == 0);
         one.add(b"w7", 0..2, 1).unwrap();
         assert_eq!(self::drained(&mut [(&mut one, 1)], 0), [(b"w7".into(), 1)]);
@@ -1025,7 +906,7 @@ mod tests {
             for (piece, count) in counts.iter() {
                 anew.add(piece, 0..piece.len(), count).unwrap();
             }
-            prop_assert_eq!(anew.cost(), counts.cost());
+            prop_assert_eq!(anew.bytes(), counts.bytes());
         }
     }
 }

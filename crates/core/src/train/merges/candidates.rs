@@ -68,11 +68,6 @@ impl Candidates {
         Ok(())
     }
 
-    /// The count of the pair at the top when it was pushed; 0 if there is none.
-    pub fn next_count(&self) -> u64 {
-        self.heap.first().map_or(0, |candidate| candidate.count)
-    }
-
     pub fn pop(&mut self, tokens: &[Box<[u8]>]) -> Option<Candidate> {
         let last = self.heap.pop()?;
         let Some(&top) = self.heap.first() else {

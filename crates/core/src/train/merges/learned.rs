@@ -12,8 +12,6 @@ pub struct Learned {
     pub tokens: Vec<(u32, Vec<u8>)>,
     /// Ids of the left part, the right part and the product of each merge: one merge per token.
     pub merges: Vec<(u32, u32, u32)>,
-    /// The number of the first merge that may differ because pieces were dropped; None if all are certain.
-    pub first_uncertain: Option<usize>,
 }
 
 impl Learned {
@@ -88,7 +86,6 @@ mod tests {
         Learned {
             tokens: vec![(258, b"ab".to_vec()), (260, b"abc".to_vec())],
             merges: vec![(97, 98, 258), (258, 99, 260)],
-            first_uncertain: None,
         }
     }
 

@@ -30,9 +30,6 @@ pub struct MergeOptions {
     pub max_token_length: Option<usize>,
     /// Threads that prepare the pieces; 0: one per processor. The result does not depend on it.
     pub threads: usize,
-    /// No count of a pair is too low by more than this, because pieces were dropped. The result says which merge is the
-    /// first uncertain one.
-    pub pair_error: u64,
 }
 
 /// What training continues from. The default is the 256 bytes.

@@ -47,7 +47,7 @@ impl Pieces {
         if size > max_slots {
             return Err(Error::Option(format!(
                 "the distinct pieces, with a byte between them, are {size} bytes; at most {max_slots} \
-                 can be trained on at once: set max_memory, which learns from them in rounds"
+                 can be learned from: set min_count, or count a sample"
             )));
         }
         pieces.sort_unstable_by_key(|&(_, count)| Reverse(count));
@@ -216,7 +216,6 @@ mod tests {
             tie_break: TieBreak::Largest,
             max_token_length: None,
             threads,
-            pair_error: 0,
         };
         let merges = [(b"a".to_vec(), b"b".to_vec())];
         let seed = Seed::new(None, &merges, &options)?;

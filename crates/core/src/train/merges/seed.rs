@@ -36,8 +36,6 @@ pub struct Seed<'a> {
     /// The merges of the interrupted run, as symbols.
     pub merges: Vec<Pair>,
     pub reserved: ReservedTokens<'a>,
-    /// Whether the pieces are parts of others, of which encoding takes none as one token without merging.
-    pub parts_only: bool,
     /// Whether the vocabulary to extend lacks bytes.
     lacks_bytes: bool,
     table: PairTable,
@@ -76,7 +74,6 @@ impl<'a> Seed<'a> {
             tokens: order.iter().map(|&byte| Box::from([byte])).collect(),
             ids: order.iter().map(|&byte| u32::from(byte)).collect(),
             merges: Vec::new(),
-            parts_only: false,
             lacks_bytes: model.is_some_and(|model| model.require_bytes().is_err()),
             table: PairTable::new(&[]),
             symbol_of_byte,
@@ -212,9 +209,6 @@ impl<'a> Seed<'a> {
 
     /// The symbol of a piece that encoding takes as one token without merging.
     fn whole_piece(&self, piece: &[u8]) -> Option<u32> {
-        if self.parts_only {
-            return None;
-        }
         let ignores_merges = |model: &&Model| model.settings().ignore_merges;
         let model = self.reserved.model.filter(ignores_merges)?;
         let id = model.vocabulary().id(piece)?;
