@@ -16,10 +16,9 @@ from benchmarks import chart
 from benchmarks.cases import BASELINES, CALL_SIZES, CORPORA, MIXED, MODES
 from benchmarks.measure import spread
 from benchmarks.peers import OURS
-from benchmarks.records import DIRECTORY, Run, newest, newest_python, runs
-from benchmarks.vocabularies import OPENAI
+from benchmarks.records import DIRECTORY, Run, newest, newest_python
 
-__all__ = ["between_markers", "files", "history", "not_ahead", "readme_rows", "results"]
+__all__ = ["between_markers", "files", "not_ahead", "readme_rows", "results"]
 
 _ROOT = Path(__file__).parents[1]
 _BEGIN = "<!-- Written by `python -m benchmarks.page` from benchmarks/records; do not edit. -->"
@@ -58,7 +57,7 @@ def files(directory: Path = DIRECTORY) -> dict[Path, str]:
     found = [newest(name, directory) for name in ("training", "loading", "hostile", "corpora")]
     others = {run.about["run"]: run for run in found if run is not None}
     page, readme = _ROOT / "docs" / "benchmarks.md", _ROOT / "README.md"
-    text = results(suite, others, runs(directory))
+    text = results(suite, others)
     panels = chart.panels(suite.of("case"), suite.of("wrong"), (MIXED, *CORPORA))
     return {
         page: between_markers(page.read_text(encoding="utf-8"), text),
@@ -87,13 +86,12 @@ def between_markers(page: str, text: str) -> str:
     return f"{before}{_BEGIN}\n\n{text}\n{_END}{after}"
 
 
-def results(suite: Run, others: Mapping[str, Run], every: Sequence[Run]) -> str:
+def results(suite: Run, others: Mapping[str, Run]) -> str:
     """Return all results as Markdown.
 
     Args:
         suite: A run of `python -m benchmarks`.
         others: Runs of the other programs by name.
-        every: All recorded runs, for the history.
 
     Returns:
         The text.
@@ -117,7 +115,6 @@ def results(suite: Run, others: Mapping[str, Run], every: Sequence[Run]) -> str:
         *_ours(cases),
         *_memory(suite.of("memory")),
         *_others(others),
-        *history(every),
         *_details(cases),
         *_left_out(suite),
     ]
@@ -178,48 +175,6 @@ def not_ahead(cases: Iterable[_Result], compared: Iterable[_Result]) -> Iterator
     )
     if lines:
         yield "\n".join(lines)
-
-
-def history(every: Sequence[Run]) -> Iterator[str]:
-    """Return the main ratios of every complete run, oldest first, as a table."""
-    rows: dict[tuple[str, str, str, str], dict[str, str]] = {}
-    for run in every:
-        about = run.about
-        if not run.complete:
-            continue
-        found = _main_ratios(run)
-        if found:
-            machine = about["machine"]
-            key = (about["time"][:10], about["commit"], machine["cpu"], machine["python"])
-            rows.setdefault(key, {}).update(found)
-    if rows:
-        heads = list(dict.fromkeys(head for row in rows.values() for head in row))
-        yield "## From record to record"
-        yield (
-            "Medians over gpt2, cl100k and o200k on all corpora, and in brackets the lowest and the highest "
-            "case. Records may come from different machines and have texts of different lengths."
-        )
-        yield _table(
-            ["date", "commit", "processor", "Python", *heads],
-            [[*key, *(row.get(head, "") for head in heads)] for key, row in rows.items()],
-        )
-
-
-def _main_ratios(run: Run) -> dict[str, str]:
-    wanted: dict[str, list[_Ratio]] = {}
-    for title, peer, mode, state in (
-        ("gigatoken, arrays, warm", "gigatoken", "numpy", "warm"),
-        ("gigatoken, arrays, cold", "gigatoken", "numpy", "cold"),
-        ("fastokens, lists", "fastokens", "list", "warm"),
-        ("tiktoken, lists", "tiktoken", "list", "warm"),
-    ):
-        cases = _select(run.of("case"), peer=peer, modes=(mode,), state=state, threads="1t")
-        wanted[title] = [c["ratio"] for c in cases if c["case"][3] in OPENAI and c["case"][2] in CORPORA]
-    for result in run.of("compared") if run.about["run"] == "training" else ():
-        peer = result["name"].rpartition("against ")[2]
-        if not peer.startswith("itself"):
-            wanted.setdefault(f"{peer}, training", []).append(result["ratio"])
-    return {title: _median(ratios) for title, ratios in wanted.items() if ratios}
 
 
 def _about(suite: Run, others: Mapping[str, Run]) -> str:

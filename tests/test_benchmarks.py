@@ -379,7 +379,7 @@ def test_the_page_shows_the_corpora(tmp_path: Path) -> None:
     record.end()
     run = records.newest("corpora", tmp_path / "corpora")
     assert run is not None
-    text = page.results(suite, {**others, "corpora": run}, records.runs(tmp_path))
+    text = page.results(suite, {**others, "corpora": run})
     for part in (
         "## Corpora",
         "| 300 MB of parquet, a against b | 2 s | 1 s | **0.50** (0.40 to 0.60) | 0.8 |",
@@ -394,7 +394,7 @@ def test_the_page_shows_the_corpora(tmp_path: Path) -> None:
 
 def test_the_page_shows_the_results(tmp_path: Path) -> None:
     suite, others = recorded(tmp_path)
-    text = page.results(suite, others, records.runs(tmp_path))
+    text = page.results(suite, others)
     for part in (
         "| gigatoken | **2.00** (1.90 to 2.10) | 100 : 50 |",
         "| tokie | wrong ids | ' \\*\\|\\\\t' gives [1] instead of [2] |",
@@ -439,28 +439,10 @@ def test_the_page_says_that_its_python_is_not_the_newest(tmp_path: Path) -> None
     assert version == pythons.versions()[-1]
     for run in (suite, *others.values()):
         run.about["machine"]["python"] = f"{version}.1"
-    assert "Measured with" not in page.results(suite, others, [suite])
+    assert "Measured with" not in page.results(suite, others)
     others["training"].about["machine"]["python"] = "3.9.2"
-    text = page.results(suite, others, [suite])
+    text = page.results(suite, others)
     assert f"Measured with Python 3.9.2, older than Python {version}," in text
-    assert f"| {version}.1 |" in text.partition("From record to record")[2]
-
-
-def test_the_history_has_a_row_for_each_commit(tmp_path: Path) -> None:
-    recorded(tmp_path)
-    every = records.runs(tmp_path)
-    for run in every:
-        run.about["commit"] = "1234567"
-    later = records.Run({**every[0].about, "commit": "89abcde"}, every[0].results)
-    unfinished = records.Run(every[0].about | {"commit": "fffffff", "complete": False}, every[0].results)
-    *_, table = page.history([*every, later, unfinished])
-    head, _, first, second = table.splitlines()
-    assert "| gigatoken, arrays, warm |" in head
-    assert head.endswith("| gigatoken, training |")
-    assert first.endswith("| **9.00** (8.00 to 10.00) |")
-    assert "| 1234567 |" in first
-    assert "| 89abcde |" in second
-    assert "fffffff" not in table
 
 
 def test_the_chart_fits_a_phone_and_gives_no_wrong_tokenizer_a_bar(tmp_path: Path) -> None:
