@@ -35,7 +35,6 @@ __all__ = [
     "make_directory",
     "refuse_url",
     "remove_abandoned",
-    "remove_unlocked",
     "unfinished",
     "write_atomically",
     "write_errors",
@@ -299,12 +298,14 @@ def unfinished(path: Path) -> list[Path]:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove the temporary files of this path whose writers were killed."""
-    for temporary in unfinished(path):
-        remove_unlocked(temporary)
+    """Remove the temporary files of a file, or of all files of a directory, whose writers were killed."""
+    found = list(path.iterdir()) if path.is_dir() else unfinished(path)
+    for temporary in found:
+        if _TEMPORARY.fullmatch(temporary.name):
+            _remove_unlocked(temporary)
 
 
-def remove_unlocked(path: Path) -> None:
+def _remove_unlocked(path: Path) -> None:
     """Remove a temporary file unless its writer lives, or may live where files cannot be locked."""
     with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
         if sys.platform != "win32":  # which does not remove open files

@@ -50,7 +50,7 @@ def test_finished_shards_are_verified(
         manifest = json.loads((out / "manifest.json").read_bytes())
         manifest |= {"shards": manifest["shards"][:2], "skipped": None, "complete": False}
         (out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    (out / ".tokens-00002.bin.part").write_bytes(b"left by a kill")
+    (out / ".tokens-00002.bin.0123456789abcdef.tmp").write_bytes(b"left by a kill")
     again = tokenize_corpus(corpus, out, tokenizer, "megatron", shard_tokens=25)
     assert again == made._replace(kept=2)
     assert contents(out) == expected

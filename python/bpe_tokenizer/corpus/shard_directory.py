@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,8 +29,6 @@ __all__ = ["ShardDirectory"]
 
 # The manifest, which is written again after each shard, lists at most this many inputs.
 _MAX_LISTED = 100_000
-
-_TEMPORARY = re.compile(rf"\.({SHARD_NAME.pattern})\.([0-9a-f]+\.tmp|part)")
 
 
 @dataclass
@@ -171,7 +168,7 @@ class ShardDirectory:
             self._remove(earlier)
             earlier = None
         if earlier is None:
-            self._remove_temporary()
+            remove_abandoned(self.directory)
             self._check_empty()
             return
         inputs = self.manifest.inputs
@@ -181,7 +178,7 @@ class ShardDirectory:
                 f"{self.directory} holds the shards of another run (it differs in: {differing}); "
                 "write to another directory, or overwrite this one"
             )
-        self._remove_temporary()
+        remove_abandoned(self.directory)
         self._written = _bytes_of(path)
         self.manifest = replace(earlier, inputs=inputs)
         self._keep_intact(path.stat().st_mtime_ns, verify)
@@ -254,14 +251,6 @@ class ShardDirectory:
         for path in list(self.directory.iterdir()):
             if SHARD_NAME.fullmatch(path.name) and path.name not in listed:
                 path.unlink()
-
-    def _remove_temporary(self) -> None:
-        # With the lock of the directory, these belong to no run, or to one that has lost its lock.
-        for path in list(self.directory.iterdir()):
-            if _TEMPORARY.fullmatch(path.name):
-                path.unlink()
-        remove_abandoned(self.directory / MANIFEST)
-        remove_abandoned(self.directory / SKIPPED)
 
     def _check_empty(self) -> None:
         others = sorted(path.name for path in self.directory.iterdir() if not is_temporary(path))

@@ -19,12 +19,12 @@ from bpe_tokenizer.atomic import (
     flush_directory,
     is_temporary,
     make_directory,
-    remove_unlocked,
+    remove_abandoned,
     write_errors,
 )
 from bpe_tokenizer.corpus.checksums import checksum, is_intact
 from bpe_tokenizer.corpus.input_list import run_changes
-from bpe_tokenizer.corpus.manifest import MANIFEST, SHARD_NAME, Shard, count_of, read_json
+from bpe_tokenizer.corpus.manifest import MANIFEST, Shard, count_of, read_json
 from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.shard_store import ShardFile
 from bpe_tokenizer.corpus.skipped_rows import skipped_line
@@ -36,9 +36,6 @@ __all__ = ["PLAN", "UnitDirectory", "UnitRecord", "UnitShards", "refuse_parts"]
 PLAN = "plan.json"
 _VERSION = 1
 _SKIPPED_NAME = re.compile(r"skipped-\d{5,}\.jsonl")
-_TEMPORARY = re.compile(
-    rf"\.({SHARD_NAME.pattern}|unit-\d{{5,}}\.json|skipped-\d{{5,}}\.jsonl)\.[0-9a-f]{{16}}\.tmp"
-)
 
 
 @dataclass(frozen=True)
@@ -189,9 +186,7 @@ class UnitDirectory:
     def remove_abandoned(self) -> None:
         """Remove the temporary files of killed processes."""
         with write_errors(self.directory):
-            for path in list(self.directory.iterdir()):
-                if _TEMPORARY.fullmatch(path.name):
-                    remove_unlocked(path)
+            remove_abandoned(self.directory)
 
 
 class UnitShards:
