@@ -28,7 +28,7 @@ from bpe_tokenizer.model import (
     Replace,
     Split,
 )
-from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.patterns import NAMED_PATTERNS, pattern_name
 from gguf_files import (
     BYTE,
     CONTROL,
@@ -91,6 +91,7 @@ def test_patterns_that_split_alike_are_written_alike(path: Path, name: str) -> N
     gguf.save(Model(core), path)
     pre = gguf.load(path).config["gguf"]["pre"]
     made = respelt(RESPELT[name])
+    assert pattern_name(made.core.split_patterns) == name
     gguf.save(made, path)
     assert gguf.load(path).config["gguf"]["pre"] == pre
     assert load(path).encode(text) == BPETokenizer.from_model(made).encode(text)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeAlias
 
-from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.capabilities import crosses_trailing_space
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, FAMILIES, PreTokenizer
-from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.patterns import NAMED_PATTERNS, pattern_name, split_alike
 
 _AreSame: TypeAlias = Callable[[tuple[str, ...], tuple[str, ...]], bool]
 
@@ -55,16 +53,16 @@ def matching_names(patterns: Sequence[str], vocab: Collection[bytes]) -> dict[st
     wanted = tuple(patterns)
     found, obstacles = _compared(wanted, vocab, operator.eq)
     if not found and not obstacles:
-        found, obstacles = _compared(wanted, vocab, _are_same)  # this takes longer
+        found, obstacles = _compared(wanted, vocab, split_alike)  # this takes longer
     if found:
         return found
     if obstacles:
         raise FormatError(obstacles[0])
-    name = next((name for name, named in NAMED_PATTERNS.items() if named.patterns == wanted), None)
+    name = pattern_name(wanted)
     usable = [name for name, named in NAMED_PATTERNS.items() if _is_known(named.patterns)]
     raise FormatError(
         "split_patterns: no tokenizer.ggml.pre of llama.cpp splits text like "
-        f"{shorten(name or list(wanted))}; train with one of {', '.join(usable)}"
+        f"{shorten(list(wanted) if name == 'custom' else name)}; train with one of {', '.join(usable)}"
     )
 
 
@@ -105,17 +103,6 @@ def _difference(
     if published == "llama3" and are_same(wanted, NAMED_PATTERNS["cl100k"].patterns):
         return _first_crossing(_LONG_S, vocab) or crosses_trailing_space(vocab)
     return b""
-
-
-def _are_same(patterns: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Whether patterns provably find the same matches in every text, one by one."""
-    return len(patterns) == len(others) and all(
-        one == other or _compiled(one).is_same(_compiled(other))
-        for one, other in zip(patterns, others, strict=True)
-    )
-
-
-_compiled = functools.lru_cache(maxsize=128)(_core.SplitPattern)
 
 
 def _first_crossing(place: re.Pattern[bytes], vocab: Iterable[bytes]) -> bytes | None:
