@@ -8,7 +8,19 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    SupportsIndex,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_flag
@@ -26,12 +38,13 @@ from bpe_tokenizer.special_tokens import Role, find_roles
 if TYPE_CHECKING:
     from bpe_tokenizer.offsets import OffsetTrimmer
 
-__all__ = ["CompiledModel", "PairIds", "UntrainedModel"]
+__all__ = ["CompiledModel", "PairIds", "RoleToken", "UntrainedModel"]
 
 # The ids that a post-processor adds before, between and after two texts.
 PairIds: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+_TextOrId = TypeVar("_TextOrId", bound=str | int)
 
 
 class ReadOnlyDict(dict[_Key, _Value]):
@@ -298,3 +311,56 @@ class CompiledModel:
                 ids.setdefault(string, token_id)
         ids.update((token.content, token.id) for token in self.added.values())
         return ids
+
+
+class _HasState(Protocol):
+    """A tokenizer."""
+
+    _state: CompiledModel | UntrainedModel
+
+    def _compiled(self) -> CompiledModel: ...
+
+
+class RoleToken(Generic[_TextOrId]):
+    """The text or the id of a role's token, such as BOS; None if the role has no token.
+
+    Set it to the text or the id of an added token, or to None for no token.
+    """
+
+    def __init__(self, role: Role, field: Literal["content", "id"]) -> None:
+        self.role: Role = role
+        self.field = field
+        what = "text" if field == "content" else "id"
+        # What `help` shows.
+        self.__doc__ = f"The {what} of the {role.upper()} token; None for no such token. It can be set."
+
+    @overload
+    def __get__(self, instance: None, owner: type[_HasState]) -> RoleToken[_TextOrId]: ...
+    @overload
+    def __get__(self, instance: _HasState, owner: type[_HasState]) -> _TextOrId | None: ...
+    def __get__(
+        self, instance: _HasState | None, owner: type[_HasState]
+    ) -> RoleToken[_TextOrId] | _TextOrId | None:
+        """Return the text or the id."""
+        if instance is None:
+            return self
+        state = instance._state
+        found = state.role_ids.get(self.role) if isinstance(state, CompiledModel) else None
+        return cast("_TextOrId", found[self.field == "id"]) if found else None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.role!r}, {self.field!r})"
+
+    def __set__(self, instance: _HasState, value: _TextOrId | None) -> None:
+        """Choose the token by its text or its id."""
+        compiled = instance._compiled()
+        if self.field == "id" and value is not None:
+            content = next((token.content for token in compiled.added.values() if token.id == value), None)
+            if content is None:
+                raise SpecialTokenError(
+                    f"{self.role}_token_id cannot be {shorten(value)}: no added token has that id; "
+                    "add_special_tokens({text: id}) adds one"
+                )
+        else:
+            content = cast("str | None", value)
+        instance._state = compiled.with_role(self.role, content)

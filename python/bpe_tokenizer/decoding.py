@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import items_in_turn, items_of
+from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ArgumentTypeError, DecodingError, OptionError, shorten
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ __all__ = [
     "row_error",
     "to_ids",
     "to_text",
+    "tokens_to_text",
 ]
 
 # Ids as callers have them: one, or several in a list, an array or a tensor.
@@ -130,6 +132,20 @@ def printable_bytes(token: str) -> bytes:
         token = token.encode(errors="replace").decode()  # lone surrogates, which no token holds
     decoded = _core.from_printable(token)
     return token.encode(errors="replace") if decoded is None else decoded
+
+
+def tokens_to_text(compiled: CompiledModel, tokens: Iterable[str]) -> str:
+    """Return the text of token strings, without unknown ones. What is not UTF-8 becomes U+FFFD."""
+    core, known = compiled.model.core, compiled.token_ids
+    changed = {text: token_id for token_id, text in core.normal_forms.items()}
+    if core.decoder is not None:
+        ids = (known.get(token, changed.get(token)) for token in tokens)
+        return compiled.encoder.decode([i for i in ids if i is not None]).decode(errors="replace")
+    return b"".join(
+        token.encode() if token in compiled.added or token in changed else printable_bytes(token)
+        for token in tokens
+        if token in known or token in changed
+    ).decode(errors="replace")
 
 
 def build_byte_to_char() -> dict[int, str]:

@@ -7,7 +7,7 @@ import os
 import pickle
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import (
@@ -24,25 +24,24 @@ from bpe_tokenizer.arguments import (
     thread_count,
 )
 from bpe_tokenizer.chunks import split_by_tokens
-from bpe_tokenizer.compiled import CompiledModel, UntrainedModel
+from bpe_tokenizer.compiled import CompiledModel, RoleToken, UntrainedModel
 from bpe_tokenizer.decoding import (
     Ids,
     check_error_handler,
     decoding_error,
     id_row,
     id_rows,
-    printable_bytes,
     row_error,
     to_ids,
+    tokens_to_text,
 )
 from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import (
     AllowedSpecial,
     DisallowedSpecial,
-    Role,
     SpecialTokens,
     checked_tokens,
     ids_in_vocab,
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
 
     from bpe_tokenizer.chat.encoding import ChatEncoding, ChatTemplateLike, MessageSpan
     from bpe_tokenizer.chat.messages import Conversation
-    from bpe_tokenizer.chat.options import RowChatOptions, TemplateOptions
+    from bpe_tokenizer.chat.options import ChatArguments, RowChatOptions, TemplateOptions
     from bpe_tokenizer.chat.reply import Reply
     from bpe_tokenizer.chat.segment import Segment
     from bpe_tokenizer.chat.training_examples import TrainingExamples
@@ -95,50 +94,6 @@ Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
 # `stride is _NO_STRIDE` is faster than comparing numbers, and True for the default argument.
 _NO_STRIDE = 0
 _RIGHT = "right"
-_Value = TypeVar("_Value", bound=str | int)
-BatchEncoding: TypeAlias = "list[EncodingResult] | dict[str, npt.NDArray[np.int64]] | dict[str, Any]"
-
-
-class RoleToken(Generic[_Value]):
-    """The text or the id of a role's token, such as BOS; None if the role has no token.
-
-    Set it to the text or the id of an added token, or to None for no token.
-    """
-
-    def __init__(self, role: Role, field: Literal["content", "id"]) -> None:
-        self.role: Role = role
-        self.field = field
-        what = "text" if field == "content" else "id"
-        # What `help` shows.
-        self.__doc__ = f"The {what} of the {role.upper()} token; None for no such token. It can be set."
-
-    @overload
-    def __get__(self, instance: None, owner: type[BPETokenizer]) -> Self: ...
-    @overload
-    def __get__(self, instance: BPETokenizer, owner: type[BPETokenizer]) -> _Value | None: ...
-    def __get__(self, instance: BPETokenizer | None, owner: type[BPETokenizer]) -> Self | _Value | None:
-        """Return the text or the id."""
-        if instance is None:
-            return self
-        found = instance._role(self.role)
-        return cast("_Value", found[self.field == "id"]) if found else None
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.role!r}, {self.field!r})"
-
-    def __set__(self, instance: BPETokenizer, value: _Value | None) -> None:
-        """Choose the token by its text or its id."""
-        compiled = instance._compiled()
-        if self.field == "id" and value is not None:
-            content = next((token.content for token in compiled.added.values() if token.id == value), None)
-            if content is None:
-                raise SpecialTokenError(
-                    f"{self.role}_token_id cannot be {shorten(value)}: no added token has that id; "
-                    "add_special_tokens({text: id}) adds one"
-                )
-        else:
-            content = cast("str | None", value)
-        instance._state = compiled.with_role(self.role, content)
 
 
 class BPETokenizer(_core.Tokenizer):
@@ -157,6 +112,11 @@ class BPETokenizer(_core.Tokenizer):
       are not allowed) or a set.
     - `threads` is the number of threads; None for one per processor (one in a worker process).
 
+    An argument of the wrong type raises `ArgumentTypeError`, and one whose value is out of its range, unknown
+    or contradicts another `OptionError`. A set that names an unknown special token, and a text that contains
+    a disallowed one, raise `SpecialTokenError`. An id outside the vocabulary raises `UnknownIdError`. Methods
+    that need a vocabulary raise `NotTrainedError` before training.
+
     Chat methods render messages with a template, which yields segments: markup, which the template wrote,
     and content, which a message brought. They recognise special tokens in markup only, so no message can end
     its turn or forge another's:
@@ -167,16 +127,18 @@ class BPETokenizer(_core.Tokenizer):
       `"tool_use"`, if there is one), or `"llama3"` if it has none.
     - `plain_markup=True` accepts a named template (or the default) although the vocabulary lacks its control
       tokens. Its markup is then plain text, which a message can forge; without the option it is an error.
-    - `template_budget` is a factor of the work and memory that a Jinja template may take. A template that
-      takes more is an error, because it is code of whoever made the model's files.
+    - `template_budget` is a factor of the work and memory that a Jinja template may take; None for that of
+      the surrounding `chat.template_budget`, or 1. A template that takes more is an error, because it is code
+      of whoever made the model's files.
     - `system_prompt` is a system message for conversations that do not have one.
     - `tools` and `documents` are lists of dicts for templates that know them. `template_variables` is a dict
       of other variables of the template, such as `{"enable_thinking": False}`; `chat_template_kwargs`, its
       name in vLLM and transformers, is the same.
 
-    Methods that load files check everything, and refuse what they cannot represent exactly. Methods that
-    save write each file next to its place and then move it there, so a crash leaves the old file or the new
-    one. They refuse a tokenizer that the format cannot represent, and name the field.
+    Methods that load files check everything. A file that is broken, or holds what cannot be represented
+    exactly, is a `FormatError`. Methods that save write each file next to its place and then move it there,
+    so a crash leaves the old file or the new one. A tokenizer that the format cannot represent is a
+    `FormatError` that names the field. A library that is not installed is a `MissingDependencyError`.
 
     Args:
         split_pattern: A name of `bpe_tokenizer.patterns.NAMED_PATTERNS`, a regular expression, or several
@@ -228,10 +190,6 @@ class BPETokenizer(_core.Tokenizer):
     def _compiled_or_none(self) -> CompiledModel | None:
         return self._state if isinstance(self._state, CompiledModel) else None
 
-    def _role(self, role: Role) -> tuple[str, int] | None:
-        compiled = self._compiled_or_none()
-        return compiled.role_ids.get(role) if compiled is not None else None
-
     # Training
 
     def train(
@@ -276,7 +234,6 @@ class BPETokenizer(_core.Tokenizer):
             tie_break: Which of several pairs of equal count is merged: `"largest"`, the one with the
                 greatest bytes, or `"huggingface"`, the one that Hugging Face's `BpeTrainer` merges.
             max_token_length: Longest token to learn, in bytes; None for no limit.
-            threads: Number of threads that count.
             weights: For files: the factor by which each file's pieces count in a mixture, also each file of a
                 directory or a pattern.
             max_memory: Memory limit of this process, in bytes or as in `"500MB"`, at least `"200MB"`. The
@@ -296,15 +253,10 @@ class BPETokenizer(_core.Tokenizer):
             field: The field of JSON Lines or the column of tables that holds the text.
             on_error: `"stop"` at or `"skip"` a row that is not valid UTF-8 or JSON or has no text.
 
-        Returns:
-            This tokenizer.
-
         Raises:
             CorpusError: The corpus holds no text, a file cannot be read, or something is not UTF-8.
-            FormatError: The checkpoint is broken.
             MismatchError: The checkpoint belongs to another run.
             ModelError: A special token is empty or a duplicate, or its id is taken, below 256 or too large.
-            OptionError: An option is out of its range, or the special tokens do not fit.
 
         >>> tokenizer = BPETokenizer().train(["ab ab", "ab"], vocab_size=258, special_tokens=["<|end|>"],
         ...                                  verbose=False)
@@ -399,23 +351,9 @@ class BPETokenizer(_core.Tokenizer):
     ) -> Self:
         """Learn a vocabulary from piece counts: exactly the one that `train` learns from the corpus.
 
-        The other arguments and errors are those of `train`.
-
-        Args:
-            counts: Counts or files of counts; several are added.
-            vocab_size: As in `train`.
-            min_frequency: As in `train`.
-            special_tokens: The texts at which the corpus was cut. None takes them from the counts, as a list.
-            verbose: As in `train`.
-            tie_break: As in `train`.
-            max_token_length: As in `train`.
-            threads: As in `train`.
-            max_memory: As in `train`; None for the limit of the first counts.
-            spill_directory: As in `train`.
-            min_count: As in `train`.
-
-        Returns:
-            This tokenizer.
+        `counts` are counts or files of counts; several are added. The other arguments and errors are those of
+        `train`, but `special_tokens`, the texts at which the corpus was cut, and `max_memory` are by default
+        those of the counts.
 
         Raises:
             MismatchError: The corpus was cut with another pattern, normalisation or other special tokens.
@@ -474,36 +412,16 @@ class BPETokenizer(_core.Tokenizer):
         cuts texts as in encoding, also at added tokens that are not special. A vocabulary may lack bytes, as
         Falcon's does; a piece that holds one of them teaches nothing.
 
-        Args:
-            corpus: As in `train`.
-            new_vocab_size: The number of ids to reach, as in `train`: `vocab_size` is this afterwards, unless
-                no pair is left. New tokens get the ids after the largest in use, so special tokens outside
-                the vocabulary are then in it: `new_vocab_size - len(tokenizer)` tokens are learned.
-            min_frequency: As in `train`.
-            verbose: As in `train`.
-            tie_break: As in `train`. With `"huggingface"`, existing tokens rank in the order of their ids,
-                after the bytes.
-            max_token_length: As in `train`.
-            threads: As in `train`.
-            max_memory: As in `train`.
-            spill_directory: As in `train`.
-            min_count: As in `train`.
-            sample: As in `train`.
-            input_format: As in `train`.
-            documents: As in `train`.
-            separator: As in `train`.
-            field: As in `train`.
-            on_error: As in `train`.
-
-        Returns:
-            This tokenizer.
+        `new_vocab_size` is the number of ids to reach: `vocab_size` is this afterwards, unless no pair is
+        left. New tokens get the ids after the largest in use, so special tokens outside the vocabulary are
+        then in it: `new_vocab_size - len(tokenizer)` tokens are learned. The other arguments are those of
+        `train`. With `tie_break="huggingface"`, existing tokens rank in the order of their ids, after the
+        bytes.
 
         Raises:
             CorpusError: The corpus holds no text, a file cannot be read, or something is not UTF-8.
             ModelError: The vocabulary is not byte-level, or the model does more to text than cutting it with
                 split patterns and bringing it to a Unicode normal form.
-            NotTrainedError: There is no vocabulary yet.
-            OptionError: An option is out of its range, or `new_vocab_size` ids or more are in use.
 
         >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
         >>> before = tokenizer.encode("low")
@@ -540,12 +458,8 @@ class BPETokenizer(_core.Tokenizer):
         Args:
             n: The first id to remove. If fewer ids were learned, nothing changes.
 
-        Returns:
-            This tokenizer.
-
         Raises:
             ModelError: The vocabulary is not byte-level, or a token below `n` is merged from one above it.
-            NotTrainedError: There is no vocabulary yet.
             OptionError: A byte or a special token between the bytes and the learned tokens would be removed.
 
         >>> tokenizer = BPETokenizer().train("low low lower lowest", vocab_size=260, verbose=False)
@@ -568,12 +482,8 @@ class BPETokenizer(_core.Tokenizer):
         Texts that the old form leaves unchanged keep their ids. Other texts get other ids: their
         characters stay as they are written, and the vocabulary was not learned for them.
 
-        Args:
-            normalization: As in `BPETokenizer`.
-
         Raises:
             ModelError: The model does more to text than to normalise it.
-            OptionError: It is not a normalisation form.
 
         >>> tokenizer = BPETokenizer().train("café café", vocab_size=260, verbose=False)
         >>> exact = tokenizer.with_normalization(None)
@@ -619,14 +529,10 @@ class BPETokenizer(_core.Tokenizer):
                 `.tiktoken` file.
             special_tokens: A dict of text to id, or a list: a text that occurs in `vocab` keeps its id, the
                 others get the ids after the largest.
-            split_pattern: As in `BPETokenizer()`; by default that of `train_bpe`.
-            normalization: As in `BPETokenizer()`.
 
         Raises:
-            ArgumentTypeError: `vocab` is not a dict of ids to bytes, or `merges` not a list of pairs.
             ModelError: The vocabulary is not closed under its merges, lacks a byte, or a special token
                 contradicts it.
-            PatternError: The pattern is not valid, or an unknown name.
 
         >>> vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"he", 257: b"hey"}
         >>> tokenizer = BPETokenizer.from_vocab(vocab, [(b"h", b"e"), (b"he", b"y")], ["<|end|>"])
@@ -712,9 +618,6 @@ class BPETokenizer(_core.Tokenizer):
             directory: Holds `tokenizer.json` and perhaps `tokenizer_config.json`, or the same under another
                 name that was given to `save`.
             verbose: Say on stderr what was loaded.
-
-        Raises:
-            FormatError: A file is missing or broken, or holds what cannot be represented.
         """
         from bpe_tokenizer.formats import huggingface
 
@@ -732,8 +635,6 @@ class BPETokenizer(_core.Tokenizer):
             verbose: Say on stderr what was saved.
 
         Raises:
-            FormatError: The format cannot represent this tokenizer.
-            NotTrainedError: There is no vocabulary yet.
             OptionError: The directory does not exist, and its name is that of a file, such as `toy.gguf`.
         """
         from bpe_tokenizer.formats import huggingface, registry
@@ -774,9 +675,7 @@ class BPETokenizer(_core.Tokenizer):
             special_tokens: Text to id, for the same.
 
         Raises:
-            FormatError: The files are broken, or hold what cannot be represented.
             HubError: The repository or a file of it is not available.
-            MissingDependencyError: `huggingface_hub` is not installed.
         """
         from bpe_tokenizer.formats import hub
 
@@ -830,11 +729,6 @@ class BPETokenizer(_core.Tokenizer):
     def to_tokenizers(self) -> tokenizers_library.Tokenizer:
         """Return a `tokenizers.Tokenizer` that gives the same ids.
 
-        Raises:
-            FormatError: A tokenizer.json cannot hold this tokenizer.
-            MissingDependencyError: `tokenizers` is not installed.
-            NotTrainedError: There is no vocabulary yet.
-
         >>> tokenizer = BPETokenizer("gpt2", None).train("low low lower", 258, verbose=False)
         >>> tokenizer.to_tokenizers().encode("a low").ids
         [97, 32, 257]
@@ -848,24 +742,13 @@ class BPETokenizer(_core.Tokenizer):
 
         It is transformers' own object. `bpe_tokenizer.compat.transformers.from_tokenizer` returns one that
         runs on this package's core.
-
-        Raises:
-            FormatError: A tokenizer.json cannot hold this tokenizer.
-            MissingDependencyError: `transformers` is not installed.
-            NotTrainedError: There is no vocabulary yet.
         """
         from bpe_tokenizer.formats.huggingface.objects import to_transformers
 
         return to_transformers(self.model)
 
     def to_tiktoken(self, name: str = "bpe_tokenizer") -> tiktoken_library.Encoding:
-        """Return a `tiktoken.Encoding` with this name that gives the same ids.
-
-        Raises:
-            FormatError: tiktoken cannot represent this tokenizer.
-            MissingDependencyError: tiktoken is not installed.
-            NotTrainedError: There is no vocabulary yet.
-        """
+        """Return a `tiktoken.Encoding` with this name that gives the same ids."""
         from bpe_tokenizer.formats import tiktoken
 
         return tiktoken.to_encoding(self.model, name)
@@ -875,10 +758,6 @@ class BPETokenizer(_core.Tokenizer):
 
         Returns:
             What the file does not hold: `from_tiktoken(path, **saved)` gives the same ids.
-
-        Raises:
-            FormatError: The ids are not ranks, or the format cannot represent something else.
-            NotTrainedError: There is no vocabulary yet.
         """
         from bpe_tokenizer.formats import tiktoken
 
@@ -886,20 +765,11 @@ class BPETokenizer(_core.Tokenizer):
 
     @classmethod
     def from_gguf(cls, path: _Path) -> Self:
-        """Load the tokenizer of a GGUF file (llama.cpp), with or without a language model's weights.
-
-        Raises:
-            FormatError: The file is broken, or its tokenizer cannot be represented.
-        """
+        """Load the tokenizer of a GGUF file (llama.cpp), with or without a language model's weights."""
         return cls._load(path, "gguf")
 
     def save_gguf(self, path: _Path) -> None:
-        """Save as a GGUF file that holds a tokenizer without weights.
-
-        Raises:
-            FormatError: The format cannot represent this tokenizer.
-            NotTrainedError: There is no vocabulary yet.
-        """
+        """Save as a GGUF file that holds a tokenizer without weights."""
         self._save(path, "gguf")
 
     @classmethod
@@ -919,9 +789,6 @@ class BPETokenizer(_core.Tokenizer):
             split_pattern: A name or a pattern; None for what neighbouring files say, or else GPT-2's.
             special_tokens: A dict of text to id, or a list; None for what neighbouring files say, or else
                 for tokens like `<|endoftext|>` that no merge makes.
-
-        Raises:
-            FormatError: A file is missing or broken, or holds what cannot be represented.
         """
         from bpe_tokenizer.formats import gpt2
 
@@ -943,8 +810,6 @@ class BPETokenizer(_core.Tokenizer):
             names: `"encoder.json"` for OpenAI's names, `encoder.json` and `vocab.bpe`.
 
         Raises:
-            FormatError: The format cannot represent this tokenizer.
-            NotTrainedError: There is no vocabulary yet.
             OptionError: `names` is something else, or the directory holds a tokenizer.json.
         """
         from bpe_tokenizer.formats import gpt2
@@ -953,54 +818,33 @@ class BPETokenizer(_core.Tokenizer):
 
     @classmethod
     def from_tekken(cls, path: _Path) -> Self:
-        """Load Mistral's `tekken.json`.
-
-        Raises:
-            FormatError: The file is broken, or its version is unknown.
-        """
+        """Load Mistral's `tekken.json`."""
         return cls._load(path, "tekken")
 
     @classmethod
     def from_minbpe(cls, path: _Path) -> Self:
-        """Load a minbpe `.model`.
-
-        Raises:
-            FormatError: The file is broken, or holds what cannot be represented.
-        """
+        """Load a minbpe `.model`."""
         return cls._load(path, "minbpe")
 
     def save_minbpe(self, path: _Path) -> None:
         """Save as a minbpe `.model`, with minbpe's listing (`.vocab`) next to it.
 
         Raises:
-            FormatError: The format cannot represent this tokenizer.
-            NotTrainedError: There is no vocabulary yet.
             OptionError: The file's name does not end in `.model`.
         """
         self._save(path, "minbpe")
 
     @classmethod
     def from_base64_json(cls, path: _Path) -> Self:
-        """Load base64 JSON that this package or `bpe_tokenizer.reference` saved.
-
-        Raises:
-            FormatError: The file is broken, or a reference tokenizer that cannot be represented.
-        """
+        """Load base64 JSON that this package or `bpe_tokenizer.reference` saved."""
         return cls._load(path, "base64-json")
 
     def save_base64_json(self, path: _Path) -> None:
-        """Save as JSON with tokens in base64, which represents every tokenizer completely.
-
-        Raises:
-            NotTrainedError: There is no vocabulary yet.
-        """
+        """Save as JSON with tokens in base64, which represents every tokenizer completely."""
         self._save(path, "base64-json")
 
     def save_readable(self, path: _Path) -> None:
         """Write a listing for people: each token with its id and the two tokens that it is merged from.
-
-        Raises:
-            NotTrainedError: There is no vocabulary yet.
 
         >>> import tempfile
         >>> from pathlib import Path
@@ -1228,18 +1072,7 @@ class BPETokenizer(_core.Tokenizer):
             raise ArgumentTypeError(
                 f"convert_tokens_to_string expects a list of token strings: write [{shorten(tokens)}]"
             )
-        compiled = self._compiled()
-        tokens = check_texts("convert_tokens_to_string", tokens)
-        changed = {text: token_id for token_id, text in compiled.model.core.normal_forms.items()}
-        if compiled.model.core.decoder is not None:
-            ids = (compiled.token_ids.get(token, changed.get(token)) for token in tokens)
-            return compiled.encoder.decode([i for i in ids if i is not None]).decode(errors="replace")
-        known = compiled.token_ids
-        return b"".join(
-            token.encode() if token in compiled.added or token in changed else printable_bytes(token)
-            for token in tokens
-            if token in known or token in changed
-        ).decode(errors="replace")
+        return tokens_to_text(self._compiled(), check_texts("convert_tokens_to_string", tokens))
 
     # Encoding
 
@@ -1278,9 +1111,6 @@ class BPETokenizer(_core.Tokenizer):
         padding: Padding = False,
         truncation: Truncation = False,
         max_length: int | None = None,
-        return_tensors: None = None,
-        *,
-        return_dict: Literal[False] = False,
         **options: Unpack[RowOptions],
     ) -> list[EncodingResult]: ...
     @overload
@@ -1306,39 +1136,11 @@ class BPETokenizer(_core.Tokenizer):
         padding: Padding = False,
         truncation: Truncation = False,
         max_length: int | None = None,
-        *,
-        return_tensors: Literal["pt"],
-        return_dict: bool = False,
-        **options: Unpack[RowOptions],
-    ) -> dict[str, Any]: ...
-    @overload
-    def encode_batch(
-        self,
-        texts: Iterable[str] | Iterable[Iterable[str]],
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        padding: Padding = False,
-        truncation: Truncation = False,
-        max_length: int | None = None,
-        return_tensors: None = None,
-        *,
-        return_dict: Literal[True],
-        **options: Unpack[RowOptions],
-    ) -> dict[str, list[Any]]: ...
-    @overload
-    def encode_batch(
-        self,
-        texts: Iterable[str] | Iterable[Iterable[str]],
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        padding: Padding = False,
-        truncation: Truncation = False,
-        max_length: int | None = None,
         return_tensors: ReturnTensors | None = None,
         *,
         return_dict: bool = False,
         **options: Unpack[RowOptions],
-    ) -> BatchEncoding: ...
+    ) -> Any: ...
     def encode_batch(
         self,
         texts: Iterable[str] | Iterable[Iterable[str]],
@@ -1360,13 +1162,11 @@ class BPETokenizer(_core.Tokenizer):
         return_offsets_mapping: bool = False,
         return_dict: bool = False,
         threads: int | None = None,
-    ) -> BatchEncoding:
+    ) -> list[EncodingResult] | dict[str, Any]:
         """Encode several texts in parallel.
 
         Args:
             texts: The texts; with `is_split_into_words`, each is a list of words.
-            add_special_tokens: Add the model's special tokens to each.
-            allowed_special: As in `encode`.
             padding: True or `"longest"` fills rows up to the longest (at most `max_length`), `"max_length"`
                 to `max_length`; with the pad token's id, or 0 and a warning if there is no pad token.
             truncation: Cut rows to `max_length`; the ids of `add_special_tokens` stay. Of a pair, True or
@@ -1376,7 +1176,6 @@ class BPETokenizer(_core.Tokenizer):
             text_pair: A second text for each text. The model's post-processor says which ids
                 `add_special_tokens` puts around them.
             is_split_into_words: The texts are lists of words. Each word is encoded alone.
-            disallowed_special: As in `encode`.
             padding_side: `"right"` fills rows at their end, `"left"` at their beginning.
             truncation_side: `"right"` cuts rows at their end, `"left"` at their beginning.
             pad_to_multiple_of: Fill rows up to a multiple of this.
@@ -1387,19 +1186,13 @@ class BPETokenizer(_core.Tokenizer):
                 `EncodingResult.offsets` or `offset_mapping`: each character of which the token has a byte.
                 Of a list of words, spans count from the beginning of the word.
             return_dict: Return a dict of lists, as `datasets.Dataset.map` needs it.
-            threads: Number of threads.
 
         Returns:
             An `EncodingResult` for each text. With `return_dict`, a dict of `input_ids` and `attention_mask`,
             lists of rows. With `return_tensors`, the same of dtype int64 and shape (texts, longest row).
 
         Raises:
-            ArgumentTypeError: An item is not a `str`.
-            MissingDependencyError: `return_tensors` is `"pt"`, and PyTorch is not installed.
-            NotTrainedError: There is no vocabulary yet.
-            OptionError: The options contradict each other, or rows of different
-                length cannot be a tensor.
-            SpecialTokenError: A text contains a disallowed token, or a set names an unknown token.
+            OptionError: Rows of different length cannot be a tensor.
 
         >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
         >>> [result.input_ids for result in tokenizer.encode_batch(["ab", "abc"], padding=True)]
@@ -1488,152 +1281,23 @@ class BPETokenizer(_core.Tokenizer):
         padding: Literal[False] = False,
         truncation: Truncation = False,
         max_length: int | None = None,
-        return_tensors: None = None,
         *,
         text_pair: str | None = None,
         disallowed_special: DisallowedSpecial = (),
         truncation_side: Side = "right",
-        return_dict: Literal[False] = False,
         threads: int | None = None,
     ) -> list[int]: ...
     @overload
     def __call__(
         self,
-        text: str,
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        *,
-        padding: Literal[True, "longest", "max_length"],
-        truncation: Truncation = False,
-        max_length: int | None = None,
-        return_tensors: None = None,
-        return_dict: Literal[False] = False,
-        **options: Unpack[RowOptions],
-    ) -> EncodingResult: ...
-    @overload
-    def __call__(
-        self,
-        text: str,
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        padding: Padding = False,
-        truncation: Truncation = False,
-        max_length: int | None = None,
-        return_tensors: None = None,
-        *,
-        return_dict: Literal[False] = False,
-        return_offsets_mapping: Literal[True],
-        text_pair: str | None = None,
-        disallowed_special: DisallowedSpecial = (),
-        padding_side: Side = "right",
-        truncation_side: Side = "right",
-        pad_to_multiple_of: int | None = None,
-        stride: int = 0,
-        return_overflowing_tokens: bool = False,
-        threads: int | None = None,
-    ) -> EncodingResult: ...
-    @overload
-    def __call__(
-        self,
-        text: str,
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        padding: Padding = False,
-        truncation: Truncation = False,
-        max_length: int | None = None,
-        return_tensors: None = None,
-        *,
-        return_dict: Literal[False] = False,
-        **options: Unpack[RowOptions],
-    ) -> list[int] | EncodingResult: ...
-    @overload
-    def __call__(
-        self,
-        text: str | Iterable[str] | Iterable[Iterable[str]],
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        padding: Padding = False,
-        truncation: Truncation = False,
-        max_length: int | None = None,
-        *,
-        return_tensors: Literal["np"],
-        return_dict: bool = False,
-        **options: Unpack[RowOptions],
-    ) -> dict[str, npt.NDArray[np.int64]]: ...
-    @overload
-    def __call__(
-        self,
-        text: str | Iterable[str] | Iterable[Iterable[str]],
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        padding: Padding = False,
-        truncation: Truncation = False,
-        max_length: int | None = None,
-        *,
-        return_tensors: Literal["pt"],
-        return_dict: bool = False,
-        **options: Unpack[RowOptions],
-    ) -> dict[str, Any]: ...
-    @overload
-    def __call__(
-        self,
-        text: str | Iterable[str] | Iterable[Iterable[str]],
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        padding: Padding = False,
-        truncation: Truncation = False,
-        max_length: int | None = None,
-        return_tensors: None = None,
-        *,
-        return_dict: Literal[True],
-        **options: Unpack[RowOptions],
-    ) -> dict[str, list[Any]]: ...
-    @overload
-    def __call__(
-        self,
         text: Texts,
         add_special_tokens: bool = False,
         allowed_special: AllowedSpecial = "none",
         padding: Padding = False,
         truncation: Truncation = False,
         max_length: int | None = None,
-        return_tensors: None = None,
         *,
-        text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None = None,
-        is_split_into_words: Literal[False] = False,
-        return_dict: Literal[False] = False,
-        **options: Unpack[TextOptions],
-    ) -> list[EncodingResult]: ...
-    @overload
-    def __call__(
-        self,
-        text: Texts,
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        padding: Padding = False,
-        truncation: Truncation = False,
-        max_length: int | None = None,
-        return_tensors: None = None,
-        *,
-        text_pair: Iterable[str] | None = None,
-        is_split_into_words: Literal[True],
-        return_dict: Literal[False] = False,
-        **options: Unpack[TextOptions],
-    ) -> EncodingResult: ...
-    @overload
-    def __call__(
-        self,
-        text: Iterable[Texts],
-        add_special_tokens: bool = False,
-        allowed_special: AllowedSpecial = "none",
-        padding: Padding = False,
-        truncation: Truncation = False,
-        max_length: int | None = None,
-        return_tensors: None = None,
-        *,
-        text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None = None,
-        is_split_into_words: Literal[True],
-        return_dict: Literal[False] = False,
+        text_pair: str | Iterable[str] | None = None,
         **options: Unpack[TextOptions],
     ) -> list[EncodingResult]: ...
     @overload
@@ -1649,7 +1313,7 @@ class BPETokenizer(_core.Tokenizer):
         *,
         return_dict: bool = False,
         **options: Unpack[RowOptions],
-    ) -> list[int] | EncodingResult | BatchEncoding: ...
+    ) -> Any: ...
     def __call__(
         self,
         text: str | Iterable[str] | Iterable[Iterable[str]],
@@ -1671,7 +1335,7 @@ class BPETokenizer(_core.Tokenizer):
         return_offsets_mapping: bool = False,
         return_dict: bool = False,
         threads: int | None = None,
-    ) -> list[int] | EncodingResult | BatchEncoding:
+    ) -> Any:
         """Encode a text as `encode` does, or several as `encode_batch` does, which documents the arguments.
 
         Returns:
@@ -1708,85 +1372,35 @@ class BPETokenizer(_core.Tokenizer):
             )
         from bpe_tokenizer.rows import is_one_text
 
-        has_words = check_flag("is_split_into_words", is_split_into_words)
-        as_dict = check_flag("return_dict", return_dict)
-        has_rows = check_flag("return_overflowing_tokens", return_overflowing_tokens)
-        options: RowOptions = {
-            "is_split_into_words": has_words,
-            "disallowed_special": disallowed_special,
-            "padding_side": padding_side,
-            "truncation_side": truncation_side,
-            "pad_to_multiple_of": pad_to_multiple_of,
-            "stride": stride,
-            "return_overflowing_tokens": has_rows,
-            "return_offsets_mapping": return_offsets_mapping,
-            "threads": threads,
-        }
-        special = (add_special_tokens, allowed_special)
-        if not is_one_text(text, has_words):
-            options["text_pair"] = cast("Iterable[str] | None", text_pair)
-            return self.encode_batch(
-                text,
-                *special,
-                padding,
-                truncation,
-                max_length,
-                return_tensors,
-                return_dict=as_dict,
-                **options,
-            )
-        has_offsets = check_flag("return_offsets_mapping", return_offsets_mapping)
-        is_padded = isinstance(padding, str) or check_flag("padding", padding)
-        is_row = has_words or has_rows or has_offsets or is_padded
-        options["text_pair"] = None if text_pair is None else [cast("str", text_pair)]
+        is_one = is_one_text(text, check_flag("is_split_into_words", is_split_into_words))
         rows = self.encode_batch(
-            [cast("str", text)],
-            *special,
+            cast("list[str]", [text] if is_one else text),
+            add_special_tokens,
+            allowed_special,
             padding,
             truncation,
             max_length,
             return_tensors,
-            return_dict=as_dict,
-            **options,
+            text_pair=cast("list[str]", [text_pair] if is_one and text_pair is not None else text_pair),
+            is_split_into_words=is_split_into_words,
+            disallowed_special=disallowed_special,
+            padding_side=padding_side,
+            truncation_side=truncation_side,
+            pad_to_multiple_of=pad_to_multiple_of,
+            stride=stride,
+            return_overflowing_tokens=return_overflowing_tokens,
+            return_offsets_mapping=return_offsets_mapping,
+            return_dict=return_dict,
+            threads=threads,
         )
+        if not is_one:
+            return rows
         if isinstance(rows, dict):
-            is_batch = has_rows or return_tensors is not None
+            is_batch = return_overflowing_tokens or return_tensors is not None
             return rows if is_batch else {name: column[0] for name, column in rows.items()}
+        is_row = is_split_into_words or return_overflowing_tokens or return_offsets_mapping or padding
         return rows[0] if is_row else rows[0].input_ids
 
-    @overload
-    def pad(
-        self,
-        rows: Rows,
-        padding: Padding = True,
-        max_length: int | None = None,
-        return_tensors: None = None,
-        *,
-        padding_side: Side = "right",
-        pad_to_multiple_of: int | None = None,
-    ) -> dict[str, list[Any]]: ...
-    @overload
-    def pad(
-        self,
-        rows: Rows,
-        padding: Padding = True,
-        max_length: int | None = None,
-        *,
-        return_tensors: Literal["np"],
-        padding_side: Side = "right",
-        pad_to_multiple_of: int | None = None,
-    ) -> dict[str, npt.NDArray[np.int64]]: ...
-    @overload
-    def pad(
-        self,
-        rows: Rows,
-        padding: Padding = True,
-        max_length: int | None = None,
-        return_tensors: ReturnTensors | None = None,
-        *,
-        padding_side: Side = "right",
-        pad_to_multiple_of: int | None = None,
-    ) -> dict[str, Any]: ...
     def pad(
         self,
         rows: Rows,
@@ -1799,20 +1413,14 @@ class BPETokenizer(_core.Tokenizer):
     ) -> dict[str, Any]:
         """Fill rows that were encoded before to one length, as a data collator does.
 
-        Args:
-            rows: Results, dicts with `input_ids`, or lists of ids; or one dict of columns.
-            padding: As in `encode_batch`.
-            max_length: As in `encode_batch`.
-            return_tensors: As in `encode_batch`.
-            padding_side: As in `encode_batch`.
-            pad_to_multiple_of: As in `encode_batch`.
+        `rows` are results, dicts with `input_ids`, or lists of ids; or one dict of columns. The other
+        arguments are those of `encode_batch`.
 
         Returns:
             The columns: `input_ids`, `attention_mask`, and the rows' others. Those that padding does not
             know, such as labels, stay as they are.
 
         Raises:
-            ArgumentTypeError: The rows are something else.
             OptionError: A row has no `input_ids`, or the rows have different columns.
 
         >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
@@ -1871,19 +1479,13 @@ class BPETokenizer(_core.Tokenizer):
             array: A column of strings, or of binary values in UTF-8, of any library with Arrow's capsules: an
                 `Array` or `ChunkedArray` of pyarrow, a `Series` of Polars or pandas, a relation of DuckDB or
                 a table with one column. Each text of a dictionary that occurs is encoded once.
-            add_special_tokens: Add the model's special tokens to each row.
-            allowed_special: As in `encode`.
-            threads: Number of threads.
 
         Returns:
             `list<uint32>`, with nulls where the column has them: a `pyarrow.Array`, or a `ChunkedArray` if
             the column is a stream of chunks.
 
         Raises:
-            ArgumentTypeError: It is not a column of texts, or a table with several columns.
             CorpusError: A row is not UTF-8; or an array has more than 2,147,483,647 ids, which chunks avoid.
-            MissingDependencyError: `pyarrow` is not installed.
-            SpecialTokenError: A set names an unknown token.
 
         >>> import pyarrow
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
@@ -1912,14 +1514,7 @@ class BPETokenizer(_core.Tokenizer):
         Args:
             column: The column of texts.
             ids_column: The column to add or replace.
-            add_special_tokens: As in `encode_arrow`.
-            allowed_special: As in `encode_arrow`.
             threads: Number of threads of each process.
-
-        Raises:
-            ArgumentTypeError: The name of a column is not a `str`.
-            NotTrainedError: There is no vocabulary yet.
-            SpecialTokenError: A set names an unknown token.
 
         >>> import pyarrow
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
@@ -1950,20 +1545,13 @@ class BPETokenizer(_core.Tokenizer):
             paths: A file, or several: text in UTF-8, not compressed. Line ends and a byte order mark stay.
             separator: The text between two documents of a file, which belongs to neither; empty documents
                 are skipped. None: each file is a document.
-            add_special_tokens: Add the model's special tokens to each document.
-            allowed_special: As in `encode`.
-            disallowed_special: As in `encode`.
-            threads: Number of threads.
 
         Returns:
             The concatenated ids as uint32, and the offset of each document and of the end as int64, one more
             than the number of documents.
 
         Raises:
-            ArgumentTypeError: A path or the separator is something else.
             CorpusError: A file cannot be read, is not UTF-8, or changed during the call.
-            OptionError: The separator is empty.
-            SpecialTokenError: A document contains a disallowed token, or a set names an unknown token.
 
         >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
@@ -2002,19 +1590,12 @@ class BPETokenizer(_core.Tokenizer):
         Args:
             text: The text.
             add_special_tokens: Add the model's special tokens, with empty spans.
-            allowed_special: As in `encode`.
-            disallowed_special: As in `encode`.
             unit: Spans in `"char"`, positions in the text, or in `"byte"`, positions in its UTF-8.
             tile: True: the spans are adjacent and cover the text; of several tokens that share a character,
                 the last one gets it. False: a span covers every character that the token has a byte of, as
                 in Hugging Face's libraries, but no white space around the token if the file says
                 `trim_offsets`, as RoBERTa's and GPT-NeoX's do. (Byte spans of text that is not normalised are
                 the tokens' own bytes.)
-
-        Raises:
-            OptionError: `unit` is something else.
-
-        Other errors are those of `encode`.
 
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
         >>> tokenizer.encode_with_offsets("aabé")
@@ -2070,13 +1651,6 @@ class BPETokenizer(_core.Tokenizer):
             text: The text.
             max_tokens: Largest number of ids, those of `add_special_tokens` included.
             add_special_tokens: Leave room for the model's special tokens.
-            allowed_special: As in `encode`.
-            disallowed_special: As in `encode`.
-
-        Raises:
-            OptionError: `max_tokens` is negative, or less than the number of added ids.
-
-        Other errors are those of `encode`.
 
         >>> BPETokenizer().train("ab ab", vocab_size=257, verbose=False).truncate("abcd", 2)
         'abc'
@@ -2104,17 +1678,12 @@ class BPETokenizer(_core.Tokenizer):
             max_tokens: Largest number of ids of a chunk.
             overlap: Number of tokens that a chunk repeats from the end of the previous one, rounded up to a
                 whole character. Less than `max_tokens`.
-            allowed_special: As in `encode`.
-            disallowed_special: As in `encode`.
 
         Returns:
             The chunks in order. Without overlap their concatenation is the text.
 
         Raises:
-            OptionError: `max_tokens` is less than 1 or than the ids of a character, or `overlap` is negative
-                or not less than `max_tokens`.
-
-        Other errors are those of `encode`.
+            OptionError: A character has more ids than `max_tokens`.
 
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
         >>> tokenizer.split_by_tokens("ababcab", 2)
@@ -2144,15 +1713,9 @@ class BPETokenizer(_core.Tokenizer):
 
         Args:
             text_stream: Parts of the text in order; a single `str` is one chunk.
-            allowed_special: As in `encode`.
 
         Yields:
             Lists of at least one id.
-
-        Raises:
-            ArgumentTypeError: A chunk is not a `str`.
-            NotTrainedError: There is no vocabulary yet.
-            SpecialTokenError: A set names an unknown token.
 
         >>> tokenizer = BPETokenizer().train("low lower lowest", 258, verbose=False)
         >>> list(tokenizer.encode_streaming(["lo", "w low", "er"]))
@@ -2214,12 +1777,6 @@ class BPETokenizer(_core.Tokenizer):
             skip_special_tokens: Leave special tokens out.
             skip_padding: Leave the pad token out, if there is one.
             errors: As in `decode`.
-            threads: Number of threads.
-
-        Raises:
-            ArgumentTypeError: An item is not a row of ids.
-            OptionError: As in `decode`.
-            UnknownIdError: An id is not in the vocabulary.
 
         >>> tokenizer = BPETokenizer().train("ab ab", 258, special_tokens=["<pad>"], verbose=False)
         >>> tokenizer.decode_batch([[257, 33], [257, 256]])
@@ -2250,7 +1807,6 @@ class BPETokenizer(_core.Tokenizer):
             array: A column of lists of integers of any width, as in `encode_arrow`.
             skip_special_tokens: Leave special tokens out.
             errors: What happens to bytes that are not UTF-8: `"replace"`, `"strict"` or `"ignore"`.
-            threads: Number of threads.
 
         Returns:
             `string`, with nulls where the column has them: an array, or a chunked array, as in
@@ -2258,12 +1814,8 @@ class BPETokenizer(_core.Tokenizer):
             several.
 
         Raises:
-            ArgumentTypeError: It is not a column of lists of integers, or a table with several columns.
             CorpusError: An id is null.
             DecodingError: A row is not UTF-8, and `errors` is `"strict"`.
-            MissingDependencyError: `pyarrow` is not installed.
-            OptionError: `errors` is none of these.
-            UnknownIdError: An id is not in the vocabulary.
 
         >>> import pyarrow
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
@@ -2283,35 +1835,8 @@ class BPETokenizer(_core.Tokenizer):
         template: ChatTemplateLike = None,
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
-        *,
-        tokenize: Literal[False],
-        **options: Unpack[RowChatOptions],
-    ) -> str: ...
-    @overload
-    def apply_chat_template(
-        self,
-        messages: Sequence[Conversation],
-        template: ChatTemplateLike = None,
-        add_generation_prompt: bool = True,
-        system_prompt: str | None = None,
-        *,
-        tokenize: Literal[False],
-        **options: Unpack[RowChatOptions],
-    ) -> list[str]: ...
-    @overload
-    def apply_chat_template(
-        self,
-        messages: Conversation,
-        template: ChatTemplateLike = None,
-        add_generation_prompt: bool = True,
-        system_prompt: str | None = None,
         tokenize: Literal[True] = True,
         allowed_special: AllowedSpecial = "all",
-        *,
-        return_assistant_mask: Literal[False] = False,
-        return_message_spans: Literal[False] = False,
-        return_dict: Literal[False] = False,
-        return_tensors: None = None,
         **options: Unpack[RowChatOptions],
     ) -> list[int]: ...
     @overload
@@ -2321,127 +1846,10 @@ class BPETokenizer(_core.Tokenizer):
         template: ChatTemplateLike = None,
         add_generation_prompt: bool = True,
         system_prompt: str | None = None,
-        tokenize: Literal[True] = True,
-        allowed_special: AllowedSpecial = "all",
         *,
-        return_assistant_mask: Literal[True],
-        return_message_spans: Literal[False] = False,
-        return_dict: Literal[False] = False,
-        return_tensors: None = None,
+        tokenize: Literal[False],
         **options: Unpack[RowChatOptions],
-    ) -> tuple[list[int], list[int]]: ...
-    @overload
-    def apply_chat_template(
-        self,
-        messages: Conversation,
-        template: ChatTemplateLike = None,
-        add_generation_prompt: bool = True,
-        system_prompt: str | None = None,
-        tokenize: Literal[True] = True,
-        allowed_special: AllowedSpecial = "all",
-        *,
-        return_assistant_mask: bool = False,
-        return_message_spans: Literal[False] = False,
-        return_dict: Literal[True],
-        return_tensors: None = None,
-        **options: Unpack[RowChatOptions],
-    ) -> dict[str, list[int]]: ...
-    @overload
-    def apply_chat_template(
-        self,
-        messages: Sequence[Conversation],
-        template: ChatTemplateLike = None,
-        add_generation_prompt: bool = True,
-        system_prompt: str | None = None,
-        tokenize: Literal[True] = True,
-        allowed_special: AllowedSpecial = "all",
-        *,
-        return_assistant_mask: Literal[False] = False,
-        return_message_spans: Literal[False] = False,
-        return_dict: Literal[False] = False,
-        return_tensors: None = None,
-        **options: Unpack[RowChatOptions],
-    ) -> list[list[int]]: ...
-    @overload
-    def apply_chat_template(
-        self,
-        messages: Sequence[Conversation],
-        template: ChatTemplateLike = None,
-        add_generation_prompt: bool = True,
-        system_prompt: str | None = None,
-        tokenize: Literal[True] = True,
-        allowed_special: AllowedSpecial = "all",
-        *,
-        return_assistant_mask: Literal[True],
-        return_message_spans: Literal[False] = False,
-        return_dict: Literal[False] = False,
-        return_tensors: None = None,
-        **options: Unpack[RowChatOptions],
-    ) -> list[tuple[list[int], list[int]]]: ...
-    @overload
-    def apply_chat_template(
-        self,
-        messages: Sequence[Conversation],
-        template: ChatTemplateLike = None,
-        add_generation_prompt: bool = True,
-        system_prompt: str | None = None,
-        tokenize: Literal[True] = True,
-        allowed_special: AllowedSpecial = "all",
-        *,
-        return_assistant_mask: bool = False,
-        return_message_spans: Literal[False] = False,
-        return_dict: Literal[True],
-        return_tensors: None = None,
-        **options: Unpack[RowChatOptions],
-    ) -> dict[str, list[list[int]]]: ...
-    @overload
-    def apply_chat_template(
-        self,
-        messages: Conversation | Sequence[Conversation],
-        template: ChatTemplateLike = None,
-        add_generation_prompt: bool = True,
-        system_prompt: str | None = None,
-        tokenize: Literal[True] = True,
-        allowed_special: AllowedSpecial = "all",
-        *,
-        return_assistant_mask: bool = False,
-        return_message_spans: Literal[False] = False,
-        return_dict: bool = False,
-        return_tensors: Literal["np"],
-        **options: Unpack[RowChatOptions],
-    ) -> dict[str, npt.NDArray[np.int64]]: ...
-    @overload
-    def apply_chat_template(
-        self,
-        messages: Conversation | Sequence[Conversation],
-        template: ChatTemplateLike = None,
-        add_generation_prompt: bool = True,
-        system_prompt: str | None = None,
-        tokenize: Literal[True] = True,
-        allowed_special: AllowedSpecial = "all",
-        *,
-        return_assistant_mask: bool = False,
-        return_message_spans: bool = False,
-        return_dict: bool = False,
-        return_tensors: Literal["np", "pt"],
-        **options: Unpack[RowChatOptions],
-    ) -> dict[str, Any]: ...
-    @overload
-    def apply_chat_template(
-        self,
-        messages: Conversation | Sequence[Conversation],
-        template: ChatTemplateLike = None,
-        add_generation_prompt: bool = True,
-        system_prompt: str | None = None,
-        tokenize: Literal[True] = True,
-        allowed_special: AllowedSpecial = "all",
-        *,
-        return_assistant_mask: bool = False,
-        return_message_spans: bool = False,
-        return_dict: Literal[True],
-        return_tensors: Literal["np", "pt"] | None = None,
-        **options: Unpack[RowChatOptions],
-    ) -> dict[str, Any]: ...
+    ) -> str: ...
     @overload
     def apply_chat_template(
         self,
@@ -2455,9 +1863,9 @@ class BPETokenizer(_core.Tokenizer):
         return_assistant_mask: bool = False,
         return_message_spans: bool = False,
         return_dict: bool = False,
-        return_tensors: Literal["np", "pt"] | None = None,
+        return_tensors: ReturnTensors | None = None,
         **options: Unpack[RowChatOptions],
-    ) -> ChatEncoding: ...
+    ) -> Any: ...
     def apply_chat_template(
         self,
         messages: Conversation | Sequence[Conversation],
@@ -2482,20 +1890,11 @@ class BPETokenizer(_core.Tokenizer):
         Args:
             messages: The messages; or a list of conversations, which gives a list of results, or one dict
                 with a row for each conversation.
-            template: The template.
             add_generation_prompt: End with the text that asks the model for a reply.
-            system_prompt: A system message for conversations without one.
             tokenize: False returns the text. It is not safe to encode it: contents can forge markup in it.
             allowed_special: The special tokens that are recognised in the template's markup.
-            tools: Descriptions of tools.
-            documents: Texts to answer from.
             continue_final_message: End inside the final message, so that the model continues it, without a
                 generation prompt. A `str` names the field to continue.
-            plain_markup: Accept that the vocabulary lacks control tokens of a named template.
-            template_budget: A factor of the default budget of a Jinja template, for templates you trust; None
-                for that of the surrounding `chat.template_budget`, or 1.
-            template_variables: Variables of the template, such as `{"enable_thinking": False}`.
-            chat_template_kwargs: The same, under the name that it has in vLLM and transformers.
             return_assistant_mask: Also return 1 for each token of an assistant's turn, its end token
                 included, and 0 for the others.
             return_message_spans: Put `message_spans`, the `MessageSpan`s of each conversation, into the dict.
@@ -2512,15 +1911,11 @@ class BPETokenizer(_core.Tokenizer):
             `str` without `tokenize`.
 
         Raises:
-            ArgumentTypeError: The messages are not a list of dicts, or have fields of the wrong type.
             ChatTemplateError: The Jinja template is not valid, refuses the conversation, or exceeds its
                 budget.
-            MissingDependencyError: `return_tensors` is `"pt"`, and PyTorch is not installed.
-            NotTrainedError: There is no vocabulary yet.
             OptionError: The template is unknown or has no place for an argument, the vocabulary lacks its
                 control tokens, the mask would be all 0 although the assistant has messages, or options
                 contradict each other.
-            SpecialTokenError: `allowed_special` names an unknown token.
 
         >>> control = ["<|im_start|>", "<|im_end|>"]
         >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
@@ -2621,15 +2016,8 @@ class BPETokenizer(_core.Tokenizer):
     ) -> list[int]:
         """Return the ids that end a reply: the end token of the template's turns, and the model's EOS token.
 
-        Args:
-            template: The template.
-            **options: As in `apply_chat_template`.
-
         Returns:
             The ids in ascending order; empty if neither the template nor the model has such tokens.
-
-        Raises:
-            OptionError: The template is unknown.
 
         >>> control = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
         >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
@@ -2684,15 +2072,11 @@ class BPETokenizer(_core.Tokenizer):
         together, and the rest begins with a user message. System messages at the beginning stay.
 
         Args:
-            messages: The messages.
             max_tokens: Largest number of ids of the rest, with the generation prompt if it is added.
-            template: The template.
             add_generation_prompt: As in `apply_chat_template`.
             system_prompt: A system message for conversations without one; it counts, but is not returned.
-            allowed_special: As in `apply_chat_template`.
             keep_system: False drops the system messages with the first turn.
             truncate_last: If the last turn alone is too long, cut the text of its last message where it fits.
-            **options: As in `apply_chat_template`.
 
         Returns:
             The remaining messages; all of them if they fit.
@@ -2700,7 +2084,6 @@ class BPETokenizer(_core.Tokenizer):
         Raises:
             ContextLengthError: The last turn alone is too long, with `truncate_last` even without that text;
                 it has both lengths.
-            OptionError: `max_tokens` is less than 1.
 
         Other errors are those of `apply_chat_template`.
 
@@ -2741,9 +2124,7 @@ class BPETokenizer(_core.Tokenizer):
         Args:
             conversations: Lists of messages, or dicts with `messages` and perhaps `tools` and `documents`, as
                 in TRL's datasets. A generator can be iterated once.
-            template: The template.
             max_length: Largest number of ids of an example; None for no limit.
-            system_prompt: A system message for conversations without one.
             labels: Add `labels`: the ids, and -100 where nothing is learned.
             **options: As in `apply_chat_template`: `template_variables`, and `tools` and `documents` for
                 conversations without them.
@@ -2779,7 +2160,6 @@ class BPETokenizer(_core.Tokenizer):
             model_path: A GGUF file or a model directory.
 
         Raises:
-            FormatError: The tokenizer cannot be represented.
             OptionError: The model does not exist, or has no tokenizer (the address of a server).
         """
         from bpe_tokenizer.inference.tokenizer_match import model_state, tokenizer_path
@@ -2810,10 +2190,13 @@ class BPETokenizer(_core.Tokenizer):
         n_ctx: int = 8192,
         verbose: bool = False,
         *,
-        seed: int | None = None,
         stream: Literal[False] = False,
+        seed: int | None = None,
         stop_ids: Collection[int] = (),
         stop: str | Iterable[str] | None = None,
+        api_key: str | None = None,
+        timeout: float = 600.0,
+        device: str | None = None,
         **options: Unpack[TemplateOptions],
     ) -> str: ...
     @overload
@@ -2823,19 +2206,9 @@ class BPETokenizer(_core.Tokenizer):
         model_path: _Path | LanguageModel,
         template: ChatTemplateLike = None,
         system_prompt: str | None = None,
-        max_new_tokens: int = 512,
-        temperature: float = 0.7,
-        top_p: float = 0.9,
-        backend: InferenceBackend | str | None = None,
-        n_gpu_layers: int = -1,
-        n_ctx: int = 8192,
-        verbose: bool = False,
         *,
-        seed: int | None = None,
         stream: Literal[True],
-        stop_ids: Collection[int] = (),
-        stop: str | Iterable[str] | None = None,
-        **options: Unpack[TemplateOptions],
+        **options: Unpack[ChatArguments],
     ) -> Reply: ...
     def chat(
         self,
@@ -2873,7 +2246,6 @@ class BPETokenizer(_core.Tokenizer):
             model_path: A GGUF file; a model directory; the address of a server, `http://host:port`; or a
                 `LanguageModel`.
             template: The template; None for the tokenizer's own.
-            system_prompt: A system message for conversations without one.
             max_new_tokens: Largest number of ids to generate.
             temperature: 0 always takes the likeliest id.
             top_p: Draws from the likeliest ids whose probabilities sum up to this.
@@ -2901,7 +2273,6 @@ class BPETokenizer(_core.Tokenizer):
             GenerationError: The engine cannot load the model, or fails.
             MismatchError: The tokenizer is not the model's.
             MissingDependencyError: The backend is not installed; the message says how to install it.
-            OptionError: An option is out of its range, or no backend can load such a model.
 
         Other errors are those of `apply_chat_template`.
 
@@ -2961,19 +2332,9 @@ class BPETokenizer(_core.Tokenizer):
         model_path: _Path | LanguageModel,
         template: ChatTemplateLike = None,
         system_prompt: str | None = None,
-        max_new_tokens: int = 512,
-        temperature: float = 0.7,
-        top_p: float = 0.9,
-        backend: InferenceBackend | str | None = None,
-        n_gpu_layers: int = -1,
-        n_ctx: int = 8192,
-        verbose: bool = False,
         *,
-        seed: int | None = None,
         stream: Literal[False] = False,
-        stop_ids: Collection[int] = (),
-        stop: str | Iterable[str] | None = None,
-        **options: Unpack[TemplateOptions],
+        **options: Unpack[ChatArguments],
     ) -> str: ...
     @overload
     async def chat_async(
@@ -2982,19 +2343,9 @@ class BPETokenizer(_core.Tokenizer):
         model_path: _Path | LanguageModel,
         template: ChatTemplateLike = None,
         system_prompt: str | None = None,
-        max_new_tokens: int = 512,
-        temperature: float = 0.7,
-        top_p: float = 0.9,
-        backend: InferenceBackend | str | None = None,
-        n_gpu_layers: int = -1,
-        n_ctx: int = 8192,
-        verbose: bool = False,
         *,
-        seed: int | None = None,
         stream: Literal[True],
-        stop_ids: Collection[int] = (),
-        stop: str | Iterable[str] | None = None,
-        **options: Unpack[TemplateOptions],
+        **options: Unpack[ChatArguments],
     ) -> Reply: ...
     async def chat_async(
         self, messages: Conversation, model_path: _Path | LanguageModel, *args: Any, **options: Any
@@ -3003,24 +2354,6 @@ class BPETokenizer(_core.Tokenizer):
 
         Returns:
             The reply; with `stream` a `Reply` for `async for`.
-
-        >>> import asyncio
-        >>> from bpe_tokenizer.inference import LanguageModel
-        >>> control = ["<|im_start|>", "<|im_end|>"]
-        >>> tokenizer = BPETokenizer().train("user user", 261, special_tokens=control, verbose=False)
-        >>> class Parrot:
-        ...     vocab_size, context_length = 261, 1000
-        ...     def generate(self, ids, options, cancellation):
-        ...         yield from tokenizer.encode("Why?")
-        ...     def close(self):
-        ...         pass
-        >>> parrot = LanguageModel(Parrot(), "parrot")
-        >>> talk = [{"role": "user", "content": "Say: Why?"}]
-        >>> async def reply():
-        ...     texts = await tokenizer.chat_async(talk, parrot, "chatml", stream=True)
-        ...     return [text async for text in texts]
-        >>> asyncio.run(reply())
-        ['W', 'h', 'y', '?']
         """
         import asyncio
 
@@ -3049,16 +2382,9 @@ class BPETokenizer(_core.Tokenizer):
 
         Args:
             text: The text.
-            add_special_tokens: Add the model's special tokens at both ends.
-            allowed_special: As in `encode`.
 
         Returns:
             The tokens with their ids, bytes and positions, and the merges that made them.
-
-        Raises:
-            ArgumentTypeError: The text is not a `str`.
-            NotTrainedError: There is no vocabulary yet.
-            SpecialTokenError: A set names an unknown token.
 
         >>> tokenizer = BPETokenizer().train("low low lower", vocab_size=258, verbose=False)
         >>> shown = tokenizer.visualize("a low")
@@ -3102,10 +2428,6 @@ class BPETokenizer(_core.Tokenizer):
             max_bytes: Bytes for one thread, and three eighths of that for each further concurrent thread;
                 33,554,432 by default. 0, or less than the smallest cache (about 190,000), turns the cache
                 off.
-
-        Raises:
-            NotTrainedError: There is no vocabulary yet.
-            OptionError: The number is negative.
 
         >>> tokenizer = BPETokenizer().train("ab ab", vocab_size=257, verbose=False)
         >>> tokenizer.limit_cache(0)
@@ -3182,12 +2504,6 @@ def load(
     """Load a tokenizer from a file, a directory, or by its published name.
 
     The arguments and errors are those of `BPETokenizer.load`.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     BPETokenizer().train("low low lower", 258, verbose=False).save(directory)
-    ...     load(directory)
-    BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
     """
     return BPETokenizer.load(
         path, split_pattern=split_pattern, special_tokens=special_tokens, download=download

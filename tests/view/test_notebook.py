@@ -88,7 +88,7 @@ def test_a_result_has_its_offsets_and_is_bounded(tokenizer: BPETokenizer) -> Non
     tree = checked(text)
     titles = [attributes["title"] for attributes in tree.all("span") if "title" in attributes]
     assert len(titles) == MAX_TOKENS
-    start, end = shown.offsets[1]  # type: ignore[index]
+    start, end = shown.offsets[1]
     assert titles[1] == f"token 1, characters {start} to {end}"
     assert f"and {len(shown) - MAX_TOKENS:,} more" in tree.text("p")
     assert len(text) < 100_000

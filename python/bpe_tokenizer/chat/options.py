@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -13,9 +13,17 @@ from bpe_tokenizer.chat.template_budget import check_template_budget, template_b
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, did_you_mean, shorten
 
 if TYPE_CHECKING:
+    from bpe_tokenizer.inference import InferenceBackend
     from bpe_tokenizer.results import Padding, Side
 
-__all__ = ["ChatOptions", "RowChatOptions", "TemplateOptions", "chat_options", "check_option_names"]
+__all__ = [
+    "ChatArguments",
+    "ChatOptions",
+    "RowChatOptions",
+    "TemplateOptions",
+    "chat_options",
+    "check_option_names",
+]
 
 
 class TemplateOptions(TypedDict, total=False):
@@ -37,6 +45,24 @@ class RowChatOptions(TemplateOptions, total=False):
     truncation: bool
     max_length: int | None
     padding_side: Side
+
+
+class ChatArguments(TemplateOptions, total=False):
+    """The arguments of `BPETokenizer.chat` after `system_prompt`, but `stream`; it describes them."""
+
+    max_new_tokens: int
+    temperature: float
+    top_p: float
+    backend: InferenceBackend | str | None
+    n_gpu_layers: int
+    n_ctx: int
+    verbose: bool
+    seed: int | None
+    stop_ids: Collection[int]
+    stop: str | Iterable[str] | None
+    api_key: str | None
+    timeout: float
+    device: str | None
 
 
 @dataclass(frozen=True)

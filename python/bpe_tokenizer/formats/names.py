@@ -91,7 +91,7 @@ def load(
     path = check_path("path", source)
     if not isinstance(source, str):
         return _load_path(path, format_name, load_kwargs)
-    name = str.__str__(source)
+    name = source
     if not _is_missing(path):
         return _load_existing(name, path, format_name, load_kwargs)
     if name.startswith(HUB_PREFIX):
