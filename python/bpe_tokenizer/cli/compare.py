@@ -73,7 +73,7 @@ def compare(
         bar.start("Reading", size, "MB", 1e6)
         made = compare_tokenizers(loaded, files, under_used, bar.advance, reference, skipped)
     if skipped.count:
-        print(skipped.said(), file=sys.stderr)
+        print(skipped.summary(), file=sys.stderr)
     facts = made.facts
     page = comparison_page(made) if html is not None else b""
     write_result(page, html, facts if as_json else None, facts["summary"], comparison_tables(made))

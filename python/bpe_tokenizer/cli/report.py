@@ -78,7 +78,7 @@ def report(
         bar.start("Reading", sum(each.size for each in files), "MB", 1e6)
         made = make_report(str(tokenizer), loaded, files, under_used, bar.advance, reference, skipped)
     if skipped.count:
-        print(skipped.said(), file=sys.stderr)
+        print(skipped.summary(), file=sys.stderr)
     facts = made.facts
     page = report_page(made) if html is not None else b""
     write_result(page, html, facts if as_json else None, facts["summary"], report_tables([made]))

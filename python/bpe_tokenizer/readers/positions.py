@@ -67,12 +67,12 @@ class SkippedRows:
         self.count += others.count
         self.first += others.first[: _MAX_LISTED - len(self.first)]
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """Return a sentence about them.
 
         >>> skipped = SkippedRows()
         >>> skipped.add("a.parquet", [BadRow(0, 7, "is null")])
-        >>> skipped.said()
+        >>> skipped.summary()
         'Skipped 1 bad row, the first: a.parquet, row 7 is null'
         """
         name, row = self.first[0]

@@ -627,7 +627,7 @@ def count(
             special_tokens=counts.special_tokens,
         )
     if verbose and skipped.count:
-        print(skipped.said(), file=sys.stderr)
+        print(skipped.summary(), file=sys.stderr)
     check_not_empty(counts)
     return counts.prune(least)
 

@@ -90,7 +90,7 @@ def _extend(
             special_tokens=[token.content for token in core.added_tokens],
         )
         if options.verbose and skipped.count:
-            print(skipped.said(), file=sys.stderr)
+            print(skipped.summary(), file=sys.stderr)
         check_not_empty(counter)
         if options.verbose:
             print_needs(counter, min_count)

@@ -103,7 +103,7 @@ def train_model(
         _print_counts(counts, options)
         core = _train(counts, options, progress, saved, least)
         if options.verbose and skipped.count:
-            print(skipped.said(), file=sys.stderr)
+            print(skipped.summary(), file=sys.stderr)
     if options.verbose:
         _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
     return Model(core)
