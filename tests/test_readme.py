@@ -20,7 +20,7 @@ from pages import ROOT, blocks, run_console, run_python
 @pytest.mark.parametrize(
     ("document", "python", "console"),
     [
-        ("README.md", 12, 1),
+        ("README.md", 5, 1),
         ("docs/training.md", 14, 0),
         pytest.param("docs/command-line.md", 0, 1, marks=pytest.mark.sampled(0.25, "long tests")),
         ("docs/tiktoken.md", 3, 0),
