@@ -480,13 +480,6 @@ def test_the_detail_page_explains_every_mode_and_limit() -> None:
     assert all(LIMITS[peer] < limit for peer, limit in ALL_LIMITS.items())
 
 
-def test_the_architecture_lists_each_file_once() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `benchmarks/(\w+\.py)` \|", text, re.MULTILINE)
-    files = [path.name for path in (ROOT / "benchmarks").glob("*.py") if path.name != "__init__.py"]
-    assert sorted(rows) == sorted(files)
-
-
 def test_the_makefile_runs_every_program() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     (bench,) = re.findall(r"^bench: .*\n((?:\t.*\n)+)", text, re.MULTILINE)
