@@ -544,6 +544,8 @@ def test_broken_tokens(path: Path) -> None:
     short = refusal(byte_level(path, tokenizer__ggml__token_type=[1]))
     assert "tokenizer.ggml.token_type: has 1 entries for 256 tokens" in short
     assert "token_type: must be an array" in refusal(byte_level(path, tokenizer__ggml__token_type="a"))
+    spm = byte_level(path, tokenizer__ggml__model="llama", tokenizer__ggml__pre=["a"])
+    assert refusal(spm) == f"{path}: tokenizer.ggml.pre: must be a string"
     assert "tokens: the list is empty" in refusal(byte_level(path, tokenizer__ggml__tokens=[]))
     assert "tokens: is missing" in refusal(byte_level(path, tokenizer__ggml__tokens=None))
     assert "merges: is missing" in refusal(byte_level(path, tokenizer__ggml__merges=None))

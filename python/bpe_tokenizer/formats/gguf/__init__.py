@@ -80,8 +80,9 @@ def load(path: str | Path) -> Model:
     given = token_ids(metadata, len(tokens.texts))
     pre, pre_tokenizer = _pre_tokenizer(metadata, model)
     names = {name: metadata.text(f"general.{name}", "") for name in ("name", "architecture")}
+    names["pre"] = metadata.text(_PRE, "")
     try:
-        added = added_tokens(tokens, **names, pre=metadata.text(_PRE, ""))
+        added = added_tokens(tokens, **names)
     except FormatError as error:
         raise metadata.error("tokenizer.ggml.tokens", str(error)) from None
     defaults = dict(_DEFAULT_IDS[model])
