@@ -81,3 +81,10 @@ def test_the_version_needs_no_command_line_library() -> None:
     )
     assert {"bpe_tokenizer", "bpe_tokenizer.cli"} <= loaded
     assert not loaded & {"typer", "rich", "jinja2", "bpe_tokenizer.formats"}
+
+
+def test_another_interpreter_is_refused_in_one_sentence() -> None:
+    interpreters = pytest.importorskip("concurrent.interpreters", reason="Python 3.14 has it")
+    refused = "module bpe_tokenizer._core does not support loading in subinterpreters"
+    with pytest.raises(interpreters.ExecutionFailed, match=refused):
+        interpreters.create().exec("import bpe_tokenizer")

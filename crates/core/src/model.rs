@@ -10,6 +10,7 @@ use crate::pair_table::{products_are_ranks, PairTable, NO_MERGE};
 use crate::pretokenize::PreTokenizer;
 use crate::special::AddedToken;
 use crate::text::to_printable;
+use crate::threads::made_once;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::fmt;
 use std::hash::Hasher;
@@ -508,11 +509,8 @@ impl Model {
 
     /// The merges as a table, which all encoders of the model share.
     pub fn pair_table(&self) -> Arc<PairTable> {
-        // Never waits for another thread: after a fork, the child does not have it.
-        let table = &self.merges.table;
-        let made = table.get().cloned();
-        let made = made.unwrap_or_else(|| Arc::new(PairTable::new(&self.merges.ids)));
-        table.get_or_init(|| made).clone()
+        let make = || Arc::new(PairTable::new(&self.merges.ids));
+        made_once(&self.merges.table, make).clone()
     }
 
     /// Whether merging is known to make every token that a piece may be. False: not known.
@@ -676,7 +674,7 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Merges {
         ..Merges::new(ids)
     };
     if products_are_ranks(&merges.ids) {
-        merges.table.get_or_init(|| Arc::new(table));
+        made_once(&merges.table, || Arc::new(table));
     }
     merges
 }

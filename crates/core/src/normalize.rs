@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Poller};
 use crate::normalize_run::RunNormalizer;
 use crate::text::floor_char_boundary;
+use crate::threads::made_once;
 
 /// The bytes that are searched for a change between two polls.
 const BLOCK: usize = 1 << 18;
@@ -217,7 +218,7 @@ impl Normalization {
     /// The results of [`Normalization::find_boundary`] in a table, which is faster.
     fn boundaries(self) -> &'static Boundaries {
         static FORMS: [OnceLock<Boundaries>; 4] = [const { OnceLock::new() }; 4];
-        FORMS[self as usize].get_or_init(|| Boundaries::new(self))
+        made_once(&FORMS[self as usize], || Boundaries::new(self))
     }
 
     fn find_boundary(self, c: char) -> bool {

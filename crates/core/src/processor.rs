@@ -1,6 +1,7 @@
 //! The processor's vector instructions: detected once, for every part of the core that has a version for
 //! each.
 
+use crate::threads::made_once;
 use std::sync::OnceLock;
 
 /// A set of vector instructions that the running processor has. A later one includes the earlier ones.
@@ -70,7 +71,7 @@ impl Processor {
     #[inline]
     pub fn best() -> Self {
         static BEST: OnceLock<Processor> = OnceLock::new();
-        *BEST.get_or_init(|| {
+        *made_once(&BEST, || {
             let (all, wanted) = (Self::all(), std::env::var("BPE_TOKENIZER_SIMD"));
             let wanted = wanted.unwrap_or_default();
             let is_wanted = |it: &&Self| format!("{:?}", it.0).eq_ignore_ascii_case(&wanted);

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::text::{code_point, floor_char_boundary};
+use crate::threads::try_made_once;
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -178,11 +179,9 @@ impl Matcher {
     }
 
     fn overlapping(&self) -> Result<&Option<AhoCorasick>> {
-        if let Some(overlapping) = self.overlapping.get() {
-            return Ok(overlapping);
-        }
-        let made = automaton(&self.tokens, MatchKind::Standard)?;
-        Ok(self.overlapping.get_or_init(|| made))
+        try_made_once(&self.overlapping, || {
+            automaton(&self.tokens, MatchKind::Standard)
+        })
     }
 
     /// Whether a text may be cut at a position: the two sides then have the tokens of the whole.

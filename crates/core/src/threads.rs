@@ -5,8 +5,9 @@ pub mod ordered;
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::memory;
+use std::convert::Infallible;
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -158,9 +159,54 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The value of a cell, which the first call makes. Never waits for a thread that makes it: a forked child does not have
+/// that thread. So several threads may make the value, and the first one stays.
+#[inline]
+pub fn made_once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+    let Ok(value) = try_made_once(cell, || Ok::<T, Infallible>(make()));
+    value
+}
+
+/// As [`made_once`], for a value that cannot always be made. After a failure, the next call tries again.
+#[inline]
+#[allow(clippy::disallowed_methods)] // it only moves the value
+pub fn try_made_once<T, E>(
+    cell: &OnceLock<T>,
+    make: impl FnOnce() -> std::result::Result<T, E>,
+) -> std::result::Result<&T, E> {
+    if let Some(value) = cell.get() {
+        return Ok(value);
+    }
+    let value = make()?;
+    Ok(cell.get_or_init(|| value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
+
+    #[test]
+    fn no_thread_waits_for_another_that_makes_a_value() {
+        let (cell, [begun, made]) = (OnceLock::new(), [0; 2].map(|_| Barrier::new(2)));
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                *made_once(&cell, || {
+                    begun.wait();
+                    made.wait();
+                    1
+                })
+            });
+            begun.wait();
+            assert_eq!(*made_once(&cell, || 2), 2);
+            made.wait();
+            assert_eq!(other.join().unwrap(), 2);
+        });
+        assert_eq!(
+            try_made_once(&OnceLock::<u8>::new(), || Err("no")),
+            Err("no")
+        );
+    }
 
     #[test]
     fn little_work_takes_few_threads() {

@@ -1,7 +1,7 @@
 //! Batches and files on many threads give the ids of single texts. Jobs are tiny, so texts are cut wherever
 //! that is allowed.
 
-#![allow(clippy::unwrap_used, clippy::panic)] // tests
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)] // tests
 
 #[path = "support/text_parts.rs"]
 mod text_parts;

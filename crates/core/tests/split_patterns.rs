@@ -1,6 +1,6 @@
 //! The DFAs and transducers against the regex engine, piece by piece.
 
-#![allow(clippy::unwrap_used)] // tests
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // tests
 
 #[path = "support/pattern_parts.rs"]
 mod pattern_parts;

@@ -6,6 +6,7 @@ use crate::sequence;
 use crate::settings::value_of;
 use bpe_tokenizer_core::pretokenize::{self, Engines, SplitPattern as Core};
 use bpe_tokenizer_core::reserve::push;
+use bpe_tokenizer_core::threads::try_made_once;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use std::sync::OnceLock;
@@ -86,14 +87,8 @@ impl SplitPattern {
         py: Python<'py>,
         text: &str,
     ) -> PyResult<Bound<'py, PyList>> {
-        let oracle = match self.oracle.get() {
-            Some(oracle) => oracle,
-            None => {
-                let oracle = Core::on_regex_engine(self.core.pattern());
-                let oracle = oracle.map_err(|error| to_python(py, &error))?;
-                self.oracle.get_or_init(|| oracle)
-            }
-        };
+        let make = || Core::on_regex_engine(self.core.pattern());
+        let oracle = try_made_once(&self.oracle, make).map_err(|error| to_python(py, &error))?;
         pieces(py, oracle, text)
     }
 

@@ -10,6 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::model::{fallback_byte, Alphabet, Model, Spaces, Strip};
 use crate::reserve::{push, reserve};
 use crate::text::to_printable;
+use crate::threads::try_made_once;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use table::{DecodeTable, IDS_PER_POLL};
@@ -85,11 +86,7 @@ impl Decoder {
 
     /// The table of the tokens' bytes, built on first use.
     fn table(&self) -> Result<&DecodeTable> {
-        if let Some(table) = self.table.get() {
-            return Ok(table);
-        }
-        let table = DecodeTable::new(&self.model)?;
-        Ok(self.table.get_or_init(|| table))
+        try_made_once(&self.table, || DecodeTable::new(&self.model))
     }
 
     /// The most bytes that ids give, if all of them are known.

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
 use crate::special::{AddedToken, Matcher, Permits};
+use crate::threads::try_made_once;
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -124,12 +125,8 @@ impl AddedTokens {
         let contents = match special {
             Special::None => return Ok(Cow::Borrowed(&self.without_special)),
             Special::All => {
-                if let Some(made) = self.with_special.get() {
-                    return Ok(Cow::Borrowed(made));
-                }
-                // Never waits for a thread that makes them: after a fork, the child does not have it.
-                let made = Arc::new(Matchers::new(model, special)?);
-                return Ok(Cow::Borrowed(self.with_special.get_or_init(|| made)));
+                let make = || Matchers::new(model, special).map(Arc::new);
+                return try_made_once(&self.with_special, make).map(Cow::Borrowed);
             }
             Special::Only(contents) => contents,
         };

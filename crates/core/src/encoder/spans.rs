@@ -8,6 +8,7 @@ use crate::model::NONE;
 use crate::reserve::{filled, push};
 use crate::special::{AddedToken, AddedTokenMatch};
 use crate::text::{floor_char_boundary, Text};
+use crate::threads::try_made_once;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -289,18 +290,18 @@ impl Encoder {
 
     /// The bytes of each token by id, as far as a byte and the table hold them: 0 for all others.
     fn widths(&self) -> Result<&[u8]> {
-        if let Some(widths) = self.widths.get() {
-            return Ok(widths);
-        }
-        let vocabulary = self.model.vocabulary();
-        let mut widths = filled(0, 2 * vocabulary.len())?;
-        for (id, token) in vocabulary.iter() {
-            if let (Some(width), Ok(length)) = (widths.get_mut(id as usize), token.len().try_into())
-            {
-                *width = length;
+        let widths = try_made_once(&self.widths, || {
+            let vocabulary = self.model.vocabulary();
+            let mut widths = filled(0, 2 * vocabulary.len())?;
+            for (id, token) in vocabulary.iter() {
+                let width = widths.get_mut(id as usize);
+                if let (Some(width), Ok(length)) = (width, token.len().try_into()) {
+                    *width = length;
+                }
             }
-        }
-        Ok(self.widths.get_or_init(|| widths))
+            Ok(widths)
+        });
+        widths.map(Vec::as_slice)
     }
 
     #[inline(always)]

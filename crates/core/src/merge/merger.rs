@@ -8,6 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::model::{Model, TokenHash, NONE};
 use crate::pair_table::PairTable;
 use crate::reserve::{reserve, with_capacity};
+use crate::threads::made_once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -61,7 +62,7 @@ impl Merger {
 
     /// Computes the split points, unless they are known.
     pub fn compute_split_points(&self) -> &Option<CharSplitPoints> {
-        self.split_points.get_or_init(|| {
+        made_once(&self.split_points, || {
             let ignores_merges = self.model.settings().ignore_merges;
             CharSplitPoints::new(&self.model, ignores_merges && !self.model.merges_make_all())
         })
