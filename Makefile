@@ -68,7 +68,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-page test-pythons screenshots test-slow test-neon fuzz environments docs docs-serve lint format size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,6 +135,15 @@ test-neon:  ## Run the core's vector code as on ARM (needs gcc-aarch64-linux-gnu
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$(AARCH64)-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/$(AARCH64) -E LD_LIBRARY_PATH=/usr/$(AARCH64)/lib" \
 	$(CARGO) test --package bpe-tokenizer-core --target aarch64-unknown-linux-gnu --lib -- pretokenize:: cache:: merge:: decoder:: code_units::
+
+# Stable Rust has the sanitizers, but hides their options. ThreadSanitizer must see the locks of std, and so compiles it.
+sanitize: export RUSTC_BOOTSTRAP := 1
+sanitize: SANITIZED = nice $(CARGO) test --package bpe-tokenizer-core --target $(shell rustc -vV | sed -n 's/host: //p')
+sanitize:  ## Run the core's tests under AddressSanitizer and, with `rustup component add rust-src`, ThreadSanitizer
+	RUSTFLAGS=-Zsanitizer=address $(SANITIZED) --lib --target-dir target/asan
+	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then \
+	    RUSTFLAGS=-Zsanitizer=thread PROPTEST_CASES=8 $(SANITIZED) -Zbuild-std --lib --test encode_batch --target-dir target/tsan; \
+	else echo 'ThreadSanitizer: skipped, run `rustup component add rust-src` first'; fi
 
 fuzz: $(VENV)/.built $(VENV)/.test $(VENV)/.fuzz $(CARGO_FUZZ)/bin/cargo-fuzz  ## Fuzz each target for MINUTES=2, two at a time; finds and counts at the end
 	$(CARGO) test --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-lint --lib
