@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer.chat import template_budget
-from bpe_tokenizer.chat.jinja.budget import limited
 from bpe_tokenizer.chat.jinja.formatting import brace_format, percent_format
+from bpe_tokenizer.chat.jinja.limits import limited
 from bpe_tokenizer.chat.jinja.rope import Rope
 from bpe_tokenizer.chat.jinja.tainted_json import to_json
 from bpe_tokenizer.chat.jinja.tainted_str import (

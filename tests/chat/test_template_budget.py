@@ -1,4 +1,4 @@
-"""Templates have a budget of operations and characters, in proportion to the conversation."""
+"""Rendering has limits of rounds, characters, recursion and integers, in proportion to the conversation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, ChatSession
 from bpe_tokenizer.chat import template_budget
-from bpe_tokenizer.chat.jinja import budget
+from bpe_tokenizer.chat.jinja import limits
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError
 from bpe_tokenizer.inference import LanguageModel
@@ -26,7 +26,6 @@ from hostile_templates import HOSTILE_TEMPLATES
 from jinja_rendering import TOKENS
 from jinja_templates import FAMILIES
 from sampling import sample
-from template_charges import CHARGES, CHARGES_OF_FAILURES
 
 HELLO = [{"role": "user", "content": "hello"}]
 LIMITED = """
@@ -71,7 +70,7 @@ def outcomes(sources: list[str], factor: float, seconds: float) -> Iterator[tupl
         yield tuple(json.loads(line))
 
 
-BUDGET = "(does or writes too|calculates with very|joins too much) .*: it exceeds its budget of operations"
+BUDGET = "(does or writes too|calculates with very|joins too much) .*: it exceeds the limits of a rendering"
 # What stops a hostile template, if it is not the budget.
 STOPPED_OTHERWISE = {
     "{% include": "no loader", "{% import": "no loader", "{% extends": "no loader", "{% from": "no loader",
@@ -201,30 +200,25 @@ def test_no_way_out_of_the_sandbox(escape: str) -> None:
 # The budget.
 
 
-class Spent(budget.RenderBudget):
-    """A budget that remembers the last one of its kind."""
+class Spent(limits._Left):
+    """What is left, with what there was at first; remembers the last one of its kind."""
 
     last: Spent
 
-    def __init__(self, operations: float, characters: float) -> None:
-        super().__init__(operations, characters)
-        self.given = operations, characters
+    def __init__(self, rounds: float = math.inf, characters: float = math.inf) -> None:
+        super().__init__(rounds, characters)
+        self.given = rounds, characters
         Spent.last = self
 
     @classmethod
-    def used(cls) -> tuple[float, float]:
-        operations, characters = cls.last.given
-        return operations - cls.last.operations, characters - cls.last.characters
-
-    @classmethod
     def shares(cls) -> tuple[float, float]:
-        operations, characters = cls.last.given
-        return 1 - cls.last.operations / operations, 1 - cls.last.characters / characters
+        rounds, characters = cls.last.given
+        return 1 - cls.last.rounds / rounds, 1 - cls.last.characters / characters
 
 
 @pytest.fixture
 def spent(monkeypatch: pytest.MonkeyPatch) -> type[Spent]:
-    monkeypatch.setattr(budget, "RenderBudget", Spent)
+    monkeypatch.setattr(limits, "_Left", Spent)
     return Spent
 
 
@@ -282,52 +276,14 @@ def test_appending_is_linear(name: str, spent: type[Spent]) -> None:
         rendered = JinjaTemplate(APPENDS[name]).render(talk(count, 10))
         assert rendered.text.count("ab e") == 2 * count
         assert all(segment.trusted == ("ab" not in segment.text) for segment in rendered.segments)
-        operations, characters = spent.last.given
-        return operations - spent.last.operations + characters - spent.last.characters
+        rounds, characters = spent.last.given
+        return rounds - spent.last.rounds + characters - spent.last.characters
 
     assert work(2000) < 2.2 * work(1000)
 
 
-def table(groups: dict[str, str]) -> list[tuple[str, str, float, float]]:
-    """The rows of tables of charges: what comes before a use, the use, its operations and its characters."""
-    rows = [(before, *row.rsplit(None, 2)) for before, text in groups.items() for row in text.splitlines()]
-    return [(row[0], row[1].strip(), float(row[2]), float(row[3])) for row in rows if len(row) == 4]
-
-
-@pytest.mark.parametrize(("before", "use", "operations", "characters"), table(CHARGES))
-def test_an_operation_is_charged_for_its_size(
-    before: str, use: str, operations: float, characters: float, spent: type[Spent]
-) -> None:
-    """The growth of a charge with the size, to a tenth: what a use costs, and not the weight of a step."""
-
-    def charge(size: int) -> tuple[float, float]:
-        JinjaTemplate((before + "{% set y = " + use + " %}").replace("N", str(size))).render(HELLO)
-        with_use = spent.used()
-        JinjaTemplate((before + "{% set y = 1 %}").replace("N", str(size))).render(HELLO)
-        return with_use[0] - spent.used()[0], with_use[1] - spent.used()[1]
-
-    growth = [(large - small) / 1500 for small, large in zip(charge(500), charge(2000), strict=True)]
-    assert growth == pytest.approx([operations, characters], rel=0.1, abs=0.002)
-
-
-@pytest.mark.parametrize(("before", "use", "operations", "characters"), table(CHARGES_OF_FAILURES))
-def test_an_operation_is_charged_before_it_fails(
-    before: str, use: str, operations: float, characters: float, spent: type[Spent]
-) -> None:
-    def charge(size: int) -> tuple[float, float]:
-        template = JinjaTemplate((before + "{% set y = " + use + " %}").replace("N", str(size)))
-        with pytest.raises(ChatTemplateError, match="Error: "):
-            template.render(HELLO)
-        with_use = spent.used()
-        JinjaTemplate((before + "{% set y = 1 %}").replace("N", str(size))).render(HELLO)
-        return with_use[0] - spent.used()[0], with_use[1] - spent.used()[1]
-
-    growth = [(large - small) / 1500 for small, large in zip(charge(500), charge(2000), strict=True)]
-    assert growth == pytest.approx([operations, characters], rel=0.1, abs=0.002)
-
-
-# An integer beyond 2**17 bits, which 40,000 digits of a number with the base 16 have.
-LONG = "(('f' * 40000) | int(0, 16))"
+# Of 4,100 bits. A literal is not calculated.
+LONG = str(2**4100)
 
 
 @pytest.mark.parametrize(
@@ -335,11 +291,11 @@ LONG = "(('f' * 40000) | int(0, 16))"
     [
         "3 ** (10 ** 6)",
         "(-2) ** (10 ** 6)",
-        "2 ** 65537",
-        "(2 ** 65536) * (2 ** 65536)",
-        "(0).from_bytes(('f' * 40000).encode(), 'big')",
-        "5 | round(1001)",
-        "5 | round(-1001)",
+        "2 ** 4097",
+        "(2 ** 2048) * (2 ** 2048)",
+        "(0).from_bytes(('f' * 600).encode(), 'big')",
+        "5 | round(1025)",
+        "5 | round(-1025)",
         *(f"{LONG} {operator} 2" for operator in ("+", "-", "*", "//", "%", "**")),
         f"2 + {LONG}",
         f"-{LONG}",
@@ -363,10 +319,10 @@ def test_very_long_integers_are_refused(use: str) -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        "2 ** 65536",
-        "(2 ** 65535) * (2 ** 65535)",
-        "(2 ** 65536) // (2 ** 65536)",
-        "(2 ** 65536) + (2 ** 65536)",
+        "2 ** 2048",
+        "(2 ** 2047) * (2 ** 2047)",
+        "(2 ** 2048) // (2 ** 2048)",
+        "(2 ** 2048) + (2 ** 2048)",
         "1 ** (10 ** 9)",
         "(-1) ** (10 ** 9)",
         "0 ** (10 ** 9)",
@@ -400,7 +356,7 @@ def test_the_budget_grows_with_the_input(spent: type[Spent]) -> None:
 
     base = given("{{ 1 }}", HELLO)
     assert base == pytest.approx((1_000_000, 64_000_000), rel=0.02)
-    # A message is a value, and so are its role and its content. Each character counts, also of the keys.
+    # A message is a value, and so are its keys, its role and its content. Each character counts.
     per_message = more(given("{{ 1 }}", HELLO * 1001), base)
     assert per_message == pytest.approx([1000 * (3 * 500 + 20 * 4), 1000 * (3 * 1000 + 20 * 64)], rel=0.1)
     longer = [{"role": "user", "content": "hello" + "a" * 1000}]

@@ -1,4 +1,4 @@
-"""Compiles templates to Python code in which every loop and macro charges the budget, and `+` makes ropes."""
+"""Compiles templates to Python code in which every loop and macro counts its rounds, and `+` makes ropes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAY_BE_ROPES = (
 class Compiler(CodeGenerator):
     """Jinja's code generator with more hooks in the environment.
 
-    Nothing is computed while a template is compiled, because that would have no budget.
+    Nothing is computed while a template is compiled, because that would have no limits.
     """
 
     def __init__(self, *arguments: Any) -> None:

@@ -29,18 +29,19 @@ from jinja2.tests import TESTS
 from jinja2.utils import Cycler, Joiner, Namespace, generate_lorem_ipsum
 from markupsafe import Markup
 
-from bpe_tokenizer.chat.jinja.budget import charge_tree, counted, spend, wrapped
-from bpe_tokenizer.chat.jinja.charges import (
-    charge_call,
-    charge_format_field,
-    charge_integer,
-    charge_lipsum,
-    charge_method,
-    charge_operator,
-)
 from bpe_tokenizer.chat.jinja.compiler import COUNTED, Compiler
 from bpe_tokenizer.chat.jinja.filters import escaped, safe, taint_result, taint_tracking_filters
 from bpe_tokenizer.chat.jinja.formatting import brace_format, percent_format
+from bpe_tokenizer.chat.jinja.limits import (
+    charge,
+    charge_format,
+    charge_operator,
+    check_integer,
+    counted,
+    spend,
+    weigh,
+    wrapped,
+)
 from bpe_tokenizer.chat.jinja.loop_tracing import LoopTracing
 from bpe_tokenizer.chat.jinja.rope import TEXTS, Rope, join_texts, joined
 from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat
@@ -101,7 +102,7 @@ class _LimitedFields:
     """Charges for the fields of `str.format`."""
 
     def format_field(self, value: Any, format_spec: str) -> Any:
-        charge_format_field(value, format_spec)
+        charge_format(value, format_spec)
         return super().format_field(value, format_spec)  # type: ignore[misc]
 
 
@@ -135,7 +136,7 @@ class StringMethod:
             return brace_format(text, (), mapping, _LimitedFormatter(self._environment), **named)
         if name == "join" and len(arguments) == 1:
             arguments = ([*counted(arguments[0])],)
-        charge_method(text, name, arguments, named)
+        charge(name, text, arguments, named)
         given_content = holds_content((arguments, named))
         if name in _TRACKED_METHODS or (name == "translate" and not given_content):
             if given_content or isinstance(text, TaintedStr):
@@ -216,7 +217,7 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
         elif isinstance(value, Rope):
             return value.joined()
         elif value is not None and not isinstance(value, (bool, int, float)):
-            charge_tree(value)
+            weigh(value)
         return value
 
     def sliced(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
@@ -259,7 +260,7 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
     def call_unop(self, context: Context, operator: str, arg: Any) -> Any:
         """Return `operator arg`."""
         arg = joined(arg)
-        charge_integer(arg)
+        check_integer(arg)
         return taint_result(super().call_unop(context, operator, arg), arg, f"the operator {operator}")
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
@@ -278,9 +279,9 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(__obj, (StringMethod, BlockReference)) or __obj in _TRACKED_CLASSES:
             spend(5 + len(args) + len(kwargs))
         else:
-            charge_call(__obj, args, kwargs)
+            _charge_call(__obj, args, kwargs)
         result = super().call(__context, __obj, *args, **kwargs)
-        charge_integer(result)
+        check_integer(result)
         owner = getattr(__obj, "__self__", None)
         is_tracked = isinstance(__obj, _TRACKED_CALLABLES) or isinstance(owner, _TRACKED_OWNERS)
         if is_tracked or __obj in _TRACKED_CLASSES:
@@ -324,7 +325,7 @@ class TaintTrackingEnvironment(ImmutableSandboxedEnvironment):
         return value
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """Return a method `format` of escaped text with a budget; None for other values."""
+        """Return a method `format` of escaped text with limits; None for other values."""
         owner = getattr(value, "__self__", None)
         name = getattr(value, "__name__", "")
         if not isinstance(owner, Markup) or name not in ("format", "format_map"):
@@ -365,19 +366,29 @@ def _limited_test(name: str, test: Callable[..., Any]) -> Callable[..., Any]:
             # They are `value % number`, also of a text.
             charge_operator("%", values[0], values[1] if name == "divisibleby" else 2)
         for value in values:
-            charge_integer(value)
+            check_integer(value)
             if isinstance(value, str):
                 spend(1, len(value) / 4)
             elif not isinstance(value, (bool, int, float, type(None))):
-                charge_tree(value)
+                weigh(value)
         return test(*values)
 
     return limited
 
 
-def lipsum(*arguments: Any, **named: Any) -> str:
-    charge_lipsum(*arguments, **named)
-    return generate_lorem_ipsum(*arguments, **named)
+def lipsum(n: int = 5, html: bool = True, min: int = 20, max: int = 100) -> str:  # noqa: A002
+    words = n * (100 + max)
+    spend(2 * words if words > 0 else 1, 0)
+    return generate_lorem_ipsum(n, html, min, max)
+
+
+def _charge_call(function: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    function = wrapped(function)
+    owner = getattr(function, "__self__", None)
+    is_plain = isinstance(owner, (str, bytes, int, float, *CONTAINERS, range))
+    charge(
+        getattr(function, "__name__", "") if is_plain else "", owner if is_plain else None, arguments, named
+    )
 
 
 def _consumes(function: Any) -> bool:

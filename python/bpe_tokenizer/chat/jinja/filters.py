@@ -18,9 +18,8 @@ from jinja2.filters import FILTERS, do_truncate, make_attrgetter
 from jinja2.utils import pass_environment
 from markupsafe import Markup, escape
 
-from bpe_tokenizer.chat.jinja.budget import counted
-from bpe_tokenizer.chat.jinja.charges import charge_filter
 from bpe_tokenizer.chat.jinja.formatting import percent_format
+from bpe_tokenizer.chat.jinja.limits import charge, check_integer, counted
 from bpe_tokenizer.chat.jinja.rope import joined
 from bpe_tokenizer.chat.jinja.tainted_json import to_json
 from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat, merge_provenances
@@ -90,7 +89,7 @@ def taint_result(result: Any, inputs: Any, what: str) -> Any:
 
 
 def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a filter that charges the budget before it starts, and takes texts instead of ropes."""
+    """Return a filter that is charged before it starts, and takes texts instead of ropes."""
     if name in ("count", "length"):
         # The length of a rope is known.
         return function
@@ -106,8 +105,13 @@ def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             elif name in _LAZY:
                 given[place] = counted(given[place])
         named = {key: joined(value) for key, value in named.items()}
-        charge_filter(name, given[place], tuple(given[place + 1 :]), named)
-        return function(*given, **named)
+        operands = [to_output(each) for each in given[place:]] if name == "replace" else given[place:]
+        if name in ("format", "replace"):
+            operands[:1] = [to_output(operands[0])]
+        charge(name, operands[0], tuple(operands[1:]), named)
+        result = function(*given, **named)
+        check_integer(result)
+        return result
 
     return filtered
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bpe_tokenizer.chat.jinja.budget import over_budget, spend
+from bpe_tokenizer.chat.jinja.limits import over_limit, spend
 from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, concat_charged
 
 __all__ = ["TEXTS", "Rope", "join_texts", "joined"]
@@ -47,7 +47,7 @@ class Rope:
         self._joined: str | None = None
         self._is_marked = False
         if self._length > _MAX_LENGTH:
-            raise over_budget("joins too much text")
+            raise over_limit("joins too much text")
 
     def joined(self) -> str:
         """Return the text."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import accumulate
 from typing import Any, NamedTuple, SupportsIndex
 
-from bpe_tokenizer.chat.jinja.budget import spend
+from bpe_tokenizer.chat.jinja.limits import spend
 from bpe_tokenizer.chat.segment import Origin
 
 __all__ = [
@@ -339,7 +339,7 @@ def concat(parts: Iterable[str]) -> str:
 
 
 def concat_charged(parts: list[str]) -> str:
-    """Return `concat(parts)`, for which the budget was charged."""
+    """Return `concat(parts)`, which was charged for."""
     text = "".join(parts)
     # Other tainted string classes return a `TaintedStr` from str().
     parts = [part if type(part) is str else str(part) for part in parts]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from jinja2 import Template, nodes
 from jinja2.exceptions import TemplateError, TemplateSyntaxError
 
-from bpe_tokenizer.chat.jinja.budget import MAX_SOURCE, limited
 from bpe_tokenizer.chat.jinja.context import REASONING, build_context
 from bpe_tokenizer.chat.jinja.environment import TaintTrackingEnvironment
+from bpe_tokenizer.chat.jinja.limits import MAX_SOURCE, limited
 from bpe_tokenizer.chat.jinja.literals import TemplateLiterals
 from bpe_tokenizer.chat.jinja.loop_tracing import trace_loops, tracing
 from bpe_tokenizer.chat.jinja.tainted_str import TaintedStr, as_tainted, concat

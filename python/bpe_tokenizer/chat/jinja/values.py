@@ -15,7 +15,7 @@ from jinja2.nodes import EvalContext
 from jinja2.runtime import Context, Undefined
 from markupsafe import Markup
 
-from bpe_tokenizer.chat.jinja.budget import charge_tree, spend
+from bpe_tokenizer.chat.jinja.limits import spend, weigh
 from bpe_tokenizer.chat.jinja.rope import Rope
 from bpe_tokenizer.chat.jinja.tainted_str import Provenance, TaintedStr, merge_provenances
 from bpe_tokenizer.chat.segment import Origin
@@ -223,7 +223,7 @@ def to_output(value: Any) -> str:
         return str(value)
     if isinstance(value, (str, TaintedInt, TaintedFloat)):
         return value.__str__()
-    spend(0, charge_tree(value)[1])
+    spend(0, weigh(value)[1])
     if isinstance(value, TaintedObject):
         return value.__str__()
     provenances = tuple(provenances_of(value))
