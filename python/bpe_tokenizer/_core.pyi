@@ -437,14 +437,19 @@ class Encoder:
     # The first character of each id's span.
     def token_starts(self, text: str | bytes, special: _Special = ...) -> npt.NDArray[np.int64]: ...
     # The ids of the concatenated segments (text, is_trusted). Special tokens, and the added tokens with the
-    # contents `markup`, are found only in trusted segments. Each id comes with the first and the last segment
-    # that it covers (for an added token: that its content covers).
+    # contents `markup` or that normalisation makes of trusted segments, are in trusted segments only. Each id
+    # comes with the first and the last segment that it covers (for an added token: that its content covers).
     def encode_segments(
         self,
         segments: Sequence[tuple[str, bool]],
         special: _Special = ...,
         markup: Set[str] = ...,
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
+    # The contents of the plain added tokens that the trusted segments show, or for which (or for whose normal
+    # form) `may_write` is true.
+    def markup_tokens(
+        self, segments: Sequence[tuple[str, bool]], may_write: Callable[[str], bool]
+    ) -> set[str]: ...
     def encode_batch(
         self, texts: Sequence[str | bytes], special: _Special = ..., threads: int = 0
     ) -> list[list[int]]: ...
@@ -757,6 +762,8 @@ def find_bad_rows(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -
 def give_back_large_blocks() -> None: ...
 
 # Bytes to GPT-2's printable characters, and back: None for a string with another character.
+# `contents`: the texts of special tokens, in the order of their ids.
+def find_roles(contents: Sequence[str]) -> dict[Literal["bos", "eos", "pad", "unk"], str]: ...
 def to_printable(token: bytes) -> str: ...
 def from_printable(token: str) -> bytes | None: ...
 

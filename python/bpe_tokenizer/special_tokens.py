@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import count
-from typing import Final, Literal, TypeAlias
+from operator import attrgetter
+from typing import Final, Literal, TypeAlias, get_args
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import TextCollection, check_integer, items_in_turn, items_of
@@ -61,13 +62,6 @@ LLAMA3_SPECIAL_TOKENS: Final[dict[str, int]] = {
 # https://github.com/openai/openai-python/blob/release-v0.28.0/chatml.md
 CHATML_SPECIAL_TOKENS: Final[dict[str, int]] = {"<|im_start|>": 32001, "<|im_end|>": 32002}
 
-# What the name of a role's token contains, the most specific name first.
-_ROLE_NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
-    "bos": ("bos", "begin_of_text", "<s>"),
-    "eos": ("eos", "end_of_text", "endoftext", "</s>"),
-    "pad": ("pad", "padding"),
-    "unk": ("unk", "unknown"),
-}
 # What is between the brackets of a token that ends a document, without "_" and "-"; the plainest first.
 _DOCUMENT_ENDS: Final = (
     *("endoftext", "endofdocument", "endofdoc", "eod", "eos", "/s", "endofsequence", "endofsentence"),
@@ -78,8 +72,7 @@ _TURN_ENDS: Final = frozenset(
     ("imend", "eot", "eotid", "eom", "eomid", "endofturn", "endofturntoken", "return", "end")
 )
 _BRACKETS: Final = re.compile(r"(?:<[|｜]?|\[)(/?\w[\w ▁-]*)(?:[|｜]?>|\])")
-ROLES: Final[tuple[Role, ...]] = tuple(_ROLE_NAMES)
-_ALL_ROLE_NAMES: Final = tuple(name for names in _ROLE_NAMES.values() for name in names)
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 
 def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[str]:
@@ -260,17 +253,7 @@ def find_roles(tokens: Iterable[AddedToken]) -> dict[Role, str]:
     >>> find_roles([AddedToken("<|begin_of_text|>", 300), AddedToken("<|right_pad_id|>", 301)])
     {'bos': '<|begin_of_text|>', 'pad': '<|right_pad_id|>'}
     """
-    named = _possible_roles(list(tokens))
-    contents = [token.content for token in sorted(named, key=lambda token: token.id)]
-    roles: dict[Role, str] = {}
-    for role, names in _ROLE_NAMES.items():
-        for name in names:
-            word = re.compile(rf"(?<![a-z]){re.escape(name)}(?![a-z])", re.IGNORECASE)
-            match = next((content for content in contents if word.search(content)), None)
-            if match is not None:
-                roles[role] = match
-                break
-    return roles
+    return _core.find_roles([token.content for token in sorted(tokens, key=attrgetter("id"))])
 
 
 def document_end(tokens: Iterable[str], eos_token: str | None = None) -> str | None:
@@ -299,15 +282,6 @@ def document_end(tokens: Iterable[str], eos_token: str | None = None) -> str | N
 def _plain_name(token: str) -> str | None:
     inside = _BRACKETS.fullmatch(token)
     return None if inside is None else re.sub(r"[ _▁-]", "", inside[1]).lower()
-
-
-def _possible_roles(tokens: list[AddedToken]) -> list[AddedToken]:
-    """The tokens that contain a role's name: a fast filter, as files have up to 100,000s of added tokens."""
-    together = "\n".join([token.content for token in tokens]).lower()
-    names = [name for name in _ALL_ROLE_NAMES if name in together]
-    if not names:
-        return []
-    return [token for token in tokens if any(name in token.content.lower() for name in names)]
 
 
 def special_token_names(

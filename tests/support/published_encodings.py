@@ -10,7 +10,6 @@ from bpe_tokenizer.formats.huggingface.pre_tokenizer import COVERING, PUNCTUATIO
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
 from bpe_tokenizer.formats.tiktoken.special_tokens import to_added_tokens
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
-from bpe_tokenizer.special_tokens import _ROLE_NAMES
 
 __all__ = ["FILE", "published"]
 
@@ -33,7 +32,6 @@ def published() -> dict[str, Any]:
         "gpt2": GPT2_SPLIT_PATTERN,
         "covering": sorted(COVERING),
         "punctuation": PUNCTUATION,
-        "roles": [[role, list(names)] for role, names in _ROLE_NAMES.items()],
     }
 
 

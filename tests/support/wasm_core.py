@@ -152,14 +152,12 @@ class WasmTokenizer:
             bool(is_whole[0]),
         )
 
-    def encode_segments(
-        self, segments: Sequence[tuple[str, bool]], markup: Sequence[str] = ()
-    ) -> tuple[Encoded, list[int]]:
+    def encode_segments(self, segments: Sequence[tuple[str, bool]]) -> tuple[Encoded, list[int]]:
         """Return the tokens of the segments of a chat, and the segment of each."""
         sizes = [[len(text.encode()), trusted] for text, trusted in segments]
-        options = json.dumps({"segments": sizes, "markup": list(markup)}).encode()
+        options = json.dumps({"segments": sizes, "source": "", "added": []}).encode()
         data = "".join(text for text, _ in segments).encode()
-        *parts, places = self._call("encode_segments", self._write(0, options), self._write(1, data))
+        *parts, places, _ = self._call("encode_segments", self._write(0, options), self._write(1, data))
         return _encoded(parts), _numbers(places).tolist()
 
 

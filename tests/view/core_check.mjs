@@ -86,6 +86,11 @@ test("segments keep contents from becoming control tokens", () => {
   assert.equal(found.ids.at(-1), 300);
   assert.deepEqual([...new Set(found.segments)], [0, 1, 2]);
   assert.equal(found.ends.at(-1), 7 + 8 + 8);
+  assert.deepEqual([...found.control], tokenizer.info.addedTokens.filter((it) => it.special).map((it) => it.id));
+  const { nextId } = tokenizer.info;
+  const more = tokenizer.encodeSegments([{ text: "<x>", special: true }, { text: "<x>", special: false }], { added: ["<x>"] });
+  assert.deepEqual([...more.ids], [nextId, ...tokenizer.encodeIds("<x>")]);
+  assert.equal(more.control.at(-1), nextId);
 });
 
 test("wrong arguments are errors with a message", () => {

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 
 const page = pathToFileURL(`${process.argv[2]}/`).href;
 const { Core } = await import(`${page}core.js`);
-const { ChatRenderError, assistantSpans, plainMarkupTokens, renderChat } = await import(`${page}chat_templates.js`);
+const { ChatRenderError, assistantSpans, renderChat } = await import(`${page}chat_templates.js`);
 const { chatPieces, controlTokensById, maskTokens } = await import(`${page}chat_tokens.js`);
 const { ChatVocabulary } = await import(`${page}chat_vocabulary.js`);
 const { chatMarkers, findForgeries } = await import(`${page}chat_reading.js`);
@@ -14,8 +14,7 @@ const { templates, cases, model, added } = JSON.parse(readFileSync(0, "utf8"));
 const core = await Core.start(readFileSync(new URL(`${page}core.wasm`)));
 const tokenizer = core.load([{ name: "packed", bytes: new Uint8Array(Buffer.from(model, "base64")) }], {});
 const client = {
-  encode: async (_key, text, { special }) => tokenizer.encode(text, { special }),
-  encodeSegments: async (_key, segments, { markup }) => tokenizer.encodeSegments(segments, { markup }),
+  encodeSegments: async (_key, segments, options) => tokenizer.encodeSegments(segments, options),
   tokenTable: async (_key, ids) => tokenizer.tokenTable(ids),
 };
 const vocabulary = new ChatVocabulary(client, { key: 0, info: tokenizer.info }, added);
@@ -25,13 +24,12 @@ async function encode({ template, messages, prompt, continues }) {
   const chosen = templates.find((each) => each.name === template);
   const rendered = renderChat(chosen, messages, { prompt, continues });
   const segments = rendered.segments.map(({ text, message }) => ({ text, special: message === null }));
-  const markup = plainMarkupTokens(chosen, rendered.segments, addedTokens);
-  const encoded = await vocabulary.encodeSegments(segments, markup);
-  const whole = await vocabulary.encodeString(rendered.text);
+  const encoded = await vocabulary.encodeSegments(chosen, segments);
+  const whole = await vocabulary.encodeString(chosen, rendered.text);
   const bytes = await vocabulary.tokenBytes(encoded.ids);
   const mask = maskTokens(encoded, assistantSpans(rendered, messages));
   const pieces = chatPieces(rendered);
-  const control = controlTokensById(chosen, rendered.segments, addedTokens);
+  const control = controlTokensById(encoded, addedTokens);
   const markers = [whole, encoded].map((each) => chatMarkers(chosen, rendered.text, each, control, pieces));
   const forgeries = findForgeries(chosen, rendered, pieces, ...markers);
   return {

@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
+import hf_files
 from bpe_tokenizer import BPETokenizer, TokenizerError
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.options import ChatOptions
 from bpe_tokenizer.chat.renderer import ConversationRenderer
+from bpe_tokenizer.formats import huggingface
 from bpe_tokenizer.view import page as page_module
 from chat_cases import MARKUP, SPECIAL, chat_tokenizer
 from conversations import ATTACKS
@@ -227,6 +229,18 @@ def test_javascript_encodes_without_control_tokens() -> None:
 @pytest.mark.sampled(0.25, "long tests")
 def test_javascript_adds_control_tokens_as_the_package_does() -> None:
     check_encoding(chat_tokenizer((), ()), "added tokens", 200, control_tokens())
+
+
+def test_javascript_adds_control_tokens_to_a_vocabulary_of_sentencepiece() -> None:
+    tokenizer = BPETokenizer.from_model(huggingface.loads(json.dumps(hf_files.spaced_document())))
+    rng = random.Random("SentencePiece")
+    cases = [random_case(rng, template) for template in BUILT_IN for _ in range(10)]
+    results = encoded_in_javascript(tokenizer, cases, control_tokens())
+    tokenizer.add_special_tokens(control_tokens())
+    for case, result in zip(cases, results, strict=True):
+        expected = encoded_in_package(tokenizer, case)
+        for name in ("error", "ids", "string"):
+            assert result.get(name) == expected.get(name), case
 
 
 def control_tokens() -> list[str]:

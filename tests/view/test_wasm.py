@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 import hf_files
 import published_encodings
 from bpe_tokenizer import AddedToken, BPETokenizer, Model, _core
-from bpe_tokenizer.chat.control_tokens import encode_pieces
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.formats import gguf, huggingface
 from bpe_tokenizer.patterns import NAMED_PATTERNS
@@ -601,21 +600,9 @@ def test_contents_never_become_control_tokens(
     chats: list[tuple[WasmTokenizer, BPETokenizer]], segments: list[tuple[str, bool]]
 ) -> None:
     for theirs, ours in chats:
-        compiled = ours._compiled()
-        forms = ours.model.core.normal_forms
-        runs = [""]
-        for text, trusted in segments:
-            if trusted:
-                runs[-1] += text
-            else:
-                runs.append("")
-        plain = [it for it in ours.model.core.added_tokens if not (it.special or it.content.isspace())]
-        markup = frozenset(
-            it.content
-            for it in plain
-            if any(form in run for run in runs for form in (it.content, forms.get(it.id, it.content)))
-        )
-        ids, covered = encode_pieces(compiled, segments, True, markup)
+        encoder = ours._compiled().encoder
+        markup = encoder.markup_tokens(segments, lambda _: False)
+        ids, covered = encoder.encode_segments(segments, True, markup)
         found, places = theirs.encode_segments(segments)
         assert found.ids.tolist() == ids, segments
         assert places == [first for first, _ in covered], segments
@@ -626,7 +613,7 @@ def test_segments_must_fit(core: WasmCore) -> None:
     with pytest.raises(WasmError, match="inside a character"):
         theirs._call(
             "encode_segments",
-            theirs._write(0, b'{"segments":[[1,true]],"markup":[]}'),
+            theirs._write(0, b'{"segments":[[1,true]],"source":"","added":[]}'),
             theirs._write(1, "é".encode()),
         )
 

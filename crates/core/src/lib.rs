@@ -30,6 +30,7 @@ mod pipes;
 pub mod pretokenize;
 pub mod processor;
 pub mod reserve;
+pub mod roles;
 pub mod special;
 pub mod text;
 pub mod threads;

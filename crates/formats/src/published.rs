@@ -18,8 +18,6 @@ pub struct Published {
     pub covering: Vec<String>,
     /// The characters of Hugging Face's step `Punctuation`, inside a class.
     pub punctuation: String,
-    /// Names of special tokens by role.
-    pub roles: Vec<(String, Vec<String>)>,
 }
 
 /// An encoding that tiktoken publishes.

@@ -15,7 +15,7 @@ use crate::trace::MergeTrace;
 use bpe_tokenizer_core::buffer_pool::BufferPool as CorePool;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{
-    room_for, BatchOptions, Encoder as Core, Ragged, Special, TextSource, Trusted, BYTES_PER_ID,
+    room_for, BatchOptions, Encoder as Core, Ragged, Segments, Special, TextSource, BYTES_PER_ID,
 };
 use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
@@ -26,7 +26,6 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -246,6 +245,18 @@ impl Encoder {
     }
 }
 
+/// The text of segments, and the size of each with the mark of trust.
+fn joined(py: Python<'_>, segments: &[(PyText, bool)]) -> PyResult<(String, Vec<(usize, bool)>)> {
+    let (mut text, mut sizes) = (String::new(), Vec::new());
+    for (segment, is_trusted) in segments {
+        let segment = segment.expect_str(py)?;
+        let appended = reserve::append_text(&mut text, segment);
+        appended.map_err(|error| to_python(py, &error))?;
+        sizes.push((segment.len(), *is_trusted));
+    }
+    Ok((text, sizes))
+}
+
 #[pymethods]
 impl Encoder {
     #[new]
@@ -364,37 +375,31 @@ impl Encoder {
         py: Python<'py>,
         #[pyo3(from_py_with = items)] segments: Vec<(PyText, bool)>,
         special: PySpecial,
-        markup: FxHashSet<String>,
+        mut markup: FxHashSet<String>,
     ) -> PyResult<WithOffsets<'py>> {
-        let (mut text, mut ends) = (String::new(), Vec::new());
-        let mut trusted: Vec<Range<usize>> = Vec::new();
-        for (segment, is_trusted) in &segments {
-            let start = text.len();
-            let appended = reserve::append_text(&mut text, segment.expect_str(py)?);
-            appended.map_err(|error| to_python(py, &error))?;
-            ends.push(text.len());
-            match trusted.last_mut() {
-                _ if !is_trusted => {}
-                Some(last) if last.end == start => last.end = text.len(),
-                _ => trusted.push(start..text.len()),
-            }
-        }
-        let segment_of = |byte: usize| ends.partition_point(|&end| end <= byte);
+        let (text, sizes) = joined(py, &segments)?;
         let (ids, covered) = call::run(py, text.len(), |interrupt| {
-            let (mut ids, mut covered) = (Vec::new(), Vec::new());
-            let trusted = Trusted {
-                ranges: &trusted,
-                markup: &markup,
-            };
-            self.core
-                .encode_trusted(&text, trusted, &special.0, interrupt, |id, bytes| {
-                    let last = bytes.start.max(bytes.end.saturating_sub(1));
-                    push(&mut covered, (segment_of(bytes.start), segment_of(last)))?;
-                    push(&mut ids, id)
-                })?;
-            Ok((ids, covered))
+            let segments = Segments::new(&text, &sizes)?;
+            let core = &self.core;
+            let tokens =
+                core.encode_segments(&segments, &special.0, &mut markup, false, interrupt)?;
+            let ids = reserve::collect(tokens.iter().map(|token| token.id))?;
+            let covered = tokens.iter().map(|token| segments.covered(token));
+            Ok((ids, reserve::collect(covered)?))
         })?;
         Ok((self.list(py, &ids)?, list_of_pairs(py, &covered)?))
+    }
+
+    fn markup_tokens(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = items)] segments: Vec<(PyText, bool)>,
+        may_write: &Bound<'_, PyAny>,
+    ) -> PyResult<FxHashSet<String>> {
+        let (text, sizes) = joined(py, &segments)?;
+        let segments = Segments::new(&text, &sizes).map_err(|error| to_python(py, &error))?;
+        let may_write = |text: &str| may_write.call1((text,))?.is_truthy();
+        self.core.markup_tokens(&segments, may_write)
     }
 
     #[pyo3(signature = (texts, special=PySpecial::none(), threads=0))]

@@ -31,6 +31,8 @@ mod words;
 
 use bpe_tokenizer_core::text as printable;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use std::collections::BTreeMap;
 
 #[pymodule(gil_used = false)]
 mod _core {
@@ -51,6 +53,8 @@ mod _core {
     use super::decimal::{read_ids, write_ids};
     #[pymodule_export]
     use super::encoder::Encoder;
+    #[pymodule_export]
+    use super::find_roles;
     #[pymodule_export]
     use super::from_printable;
     #[pymodule_export]
@@ -86,6 +90,11 @@ mod _core {
 #[pyfunction]
 fn give_back_large_blocks() {
     bpe_tokenizer_core::memory::give_back_large_blocks();
+}
+
+#[pyfunction]
+fn find_roles(contents: Vec<PyBackedStr>) -> BTreeMap<String, String> {
+    bpe_tokenizer_core::roles::find_roles(contents.iter().map(|content| &**content))
 }
 
 #[pyfunction]

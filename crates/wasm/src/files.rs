@@ -1,6 +1,5 @@
 //! Files to a tokenizer: recognises the format by the content.
 
-use crate::roles::find_roles;
 use crate::tokenizer::Tokenizer;
 use crate::{gpt2, packed, ranks};
 use bpe_tokenizer_core::error::shorten;
@@ -46,8 +45,7 @@ pub fn load(options: &Options, mut data: &[u8]) -> Result<Tokenizer> {
         }
     }
     let (model, format) = read(&files, options)?;
-    let roles = find_roles(&model)?;
-    Tokenizer::new(model, format, roles)
+    Tokenizer::with_named_roles(model, format)
 }
 
 fn read(files: &[File<'_>], options: &Options) -> Result<(Model, &'static str)> {

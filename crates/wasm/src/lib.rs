@@ -10,7 +10,6 @@ mod files;
 mod gpt2;
 mod packed;
 mod ranks;
-mod roles;
 mod segments;
 mod settings;
 mod tokenizer;

@@ -2,12 +2,13 @@
 
 use crate::answer::Answer;
 use crate::utf16::Utf16Positions;
-use bpe_tokenizer_core::encoder::{FoundToken, Origin, Special, Trusted};
+use bpe_tokenizer_core::encoder::{FoundToken, Origin, Special};
 use bpe_tokenizer_core::error::utf8;
 use bpe_tokenizer_core::model::{fallback_byte, Alphabet, NONE};
 use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::reserve::push;
+use bpe_tokenizer_core::roles::find_roles;
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::{Encoder, Error, Interrupt, Model, Result};
 use serde_json::{json, Value};
@@ -23,10 +24,12 @@ const ENDS_INSIDE_CHARACTER: u8 = 16;
 /// A tokenizer, with memory that its calls use in turn.
 pub struct Tokenizer {
     pub(crate) encoder: Encoder,
-    format: &'static str,
-    roles: BTreeMap<String, String>,
+    pub(crate) format: &'static str,
+    pub(crate) roles: BTreeMap<String, String>,
     ids: Vec<u32>,
     pub(crate) found: FoundTokens,
+    /// This tokenizer with the special tokens that the last chat added.
+    pub(crate) extended: Option<(Vec<String>, Box<Tokenizer>)>,
 }
 
 /// The tokens of a text, in columns.
@@ -133,7 +136,15 @@ impl Tokenizer {
             roles,
             ids: Vec::new(),
             found: FoundTokens::default(),
+            extended: None,
         })
+    }
+
+    /// Compiles a model. The names of its special tokens tell their roles.
+    pub fn with_named_roles(model: Model, format: &'static str) -> Result<Self> {
+        let special = model.added().iter().filter(|token| token.special);
+        let roles = find_roles(special.map(|token| token.content.as_str()));
+        Self::new(model, format, roles)
     }
 
     fn model(&self) -> &Model {
@@ -167,6 +178,7 @@ impl Tokenizer {
         });
         json!({
             "vocabSize": model.len(),
+            "nextId": model.n_vocab(),
             "patterns": patterns.collect::<Vec<_>>(),
             "normalizers": normalizers.collect::<Vec<_>>(),
             "addedTokens": added.collect::<Vec<_>>(),
@@ -197,26 +209,15 @@ impl Tokenizer {
         special: &Special,
         answer: &mut Answer,
     ) -> Result<()> {
-        self.find(text(bytes)?, units, None, special)?;
-        self.found.answer(answer);
-        Ok(())
-    }
-
-    /// Finds the tokens of a text.
-    pub(crate) fn find(
-        &mut self,
-        text: &str,
-        units: usize,
-        trusted: Option<Trusted<'_>>,
-        special: &Special,
-    ) -> Result<()> {
+        let text = text(bytes)?;
         let (found, model) = (&mut self.found, self.encoder.model());
         found.clear();
         let never = Interrupt::never();
         let token = |token: FoundToken| found.push(model, text, &token);
         self.encoder
-            .encode_with_pieces(text, trusted, special, &never, token)?;
+            .encode_with_pieces(text, special, &never, token)?;
         found.locate(text, units);
+        found.answer(answer);
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 //! Training on a text.
 
 use crate::answer::Answer;
-use crate::roles::find_roles;
 use crate::tokenizer::{text, Tokenizer};
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::Settings;
@@ -120,8 +119,7 @@ pub fn train(options: Options, bytes: &[u8], answer: &mut Answer) -> Result<Toke
         ..Settings::default()
     };
     let model = learned.into_model(options.vocab_size, settings, added)?;
-    let roles = find_roles(&model)?;
-    let tokenizer = Tokenizer::new(model, "trained", roles)?;
+    let tokenizer = Tokenizer::with_named_roles(model, "trained")?;
     answer.own_words(offsets);
     answer.own_bytes(piece_bytes);
     answer.own_words(piece_counts);

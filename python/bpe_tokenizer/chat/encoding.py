@@ -15,7 +15,6 @@ import numpy as np
 from bpe_tokenizer.arguments import check_flag
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
-from bpe_tokenizer.chat.control_tokens import encode_pieces, markup_tokens
 from bpe_tokenizer.chat.message_regions import message_regions
 from bpe_tokenizer.chat.messages import Conversation, is_batch
 from bpe_tokenizer.chat.options import ChatOptions
@@ -167,10 +166,10 @@ def chat_segments(
     special = resolve_allowed_special(compiled, (), allowed_special)
     rendered = conversation.render()
     pieces = [(segment.text, segment.trusted) for segment in rendered.segments]
-    markup = markup_tokens(compiled, conversation, rendered)
+    markup = _markup_tokens(compiled, conversation, pieces)
     segments = conversation.segments_by_input(rendered)
     ids: list[list[int]] = [[] for _ in segments]
-    for token_id, (first, _) in zip(*encode_pieces(compiled, pieces, special, markup), strict=True):
+    for token_id, (first, _) in zip(*compiled.encoder.encode_segments(pieces, special, markup), strict=True):
         ids[first].append(token_id)
     return list(zip(segments, ids, strict=True))
 
@@ -230,7 +229,8 @@ def _encode(
     """
     special = resolve_allowed_special(compiled, (), allowed_special)
     rendered = conversation.render(traced=mask)
-    markup = markup_tokens(compiled, conversation, rendered)
+    pieces = [(segment.text, segment.trusted) for segment in rendered.segments]
+    markup = _markup_tokens(compiled, conversation, pieces)
     learned: list[Range] = []
     if mask:
         control = {*compiled.special, *markup}
@@ -245,7 +245,7 @@ def _encode(
     regions = message_regions(rendered) if spans else []
     wanted = [*learned, *((region.start, region.end) for region in regions)]
     pieces, starts = _cut(rendered, {character for range_ in wanted for character in range_})
-    ids, covered = encode_pieces(compiled, pieces, special, markup)
+    ids, covered = compiled.encoder.encode_segments(pieces, special, markup)
     firsts, lasts = [first for first, _ in covered], [last for _, last in covered]
 
     def tokens(characters: Range) -> Range:
@@ -265,6 +265,18 @@ def _encode(
         for region in regions
     ]
     return EncodedChat(ids, held if mask else None, found if spans else None)
+
+
+def _markup_tokens(
+    compiled: CompiledModel, conversation: ConversationRenderer, pieces: Sequence[tuple[str, bool]]
+) -> set[str]:
+    """Return the plain added tokens that are control tokens, because the template writes or can write them.
+
+    Raises:
+        OptionError: The vocabulary lacks control tokens of the template.
+    """
+    conversation.check_control_tokens(compiled.added)
+    return compiled.encoder.markup_tokens(pieces, conversation.may_write)
 
 
 def _cut(rendered: Rendered, borders: Collection[int]) -> tuple[list[tuple[str, bool]], list[int]]:

@@ -10,6 +10,7 @@ mod cached_encoder;
 mod cuts;
 mod files;
 mod piece_encoder;
+mod segments;
 mod spans;
 mod splitter;
 mod stream;
@@ -17,7 +18,8 @@ mod text_source;
 
 pub use added_tokens::Special;
 pub use batch::{room_for, BatchOptions, Ragged, BYTES_PER_ID};
-pub use spans::{FoundToken, Origin, Span, Trusted};
+pub use segments::Segments;
+pub use spans::{FoundToken, Origin, Span};
 pub use stream::EncodeStream;
 pub use text_source::TextSource;
 

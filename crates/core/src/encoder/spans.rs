@@ -30,7 +30,7 @@ pub struct Span {
 /// The parts of a text that a template wrote. Special tokens, and the added tokens whose contents are `markup`, match
 /// only inside one of them.
 #[derive(Clone, Copy)]
-pub struct Trusted<'a> {
+pub(super) struct Trusted<'a> {
     /// Ascending ranges of bytes, which do not touch.
     pub ranges: &'a [Range<usize>],
     /// Contents of added tokens.
@@ -87,45 +87,26 @@ impl Encoder {
         self.for_each_token(text, search, wanted, |it| token(it.id, it.span))
     }
 
-    /// Encodes a text of which only some ranges are trusted.
-    ///
-    /// Calls `token` with each id and its bytes; those of an added token are those of its content.
-    pub fn encode_trusted(
-        &self,
-        text: &str,
-        trusted: Trusted<'_>,
-        special: &Special,
-        interrupt: &Interrupt<'_>,
-        mut token: impl FnMut(u32, Range<usize>) -> Result<()>,
-    ) -> Result<()> {
-        let mut outcome = Ok(());
-        self.for_each_permitted_token(text, Some(trusted), special, usize::MAX, interrupt, |it| {
-            outcome = token(it.id, it.content);
-            outcome.is_ok()
-        })?;
-        outcome
-    }
-
     /// Calls `token` with each token and the piece that it is part of. Takes longer than
-    /// [`Encoder::encode_with_spans`]. Without `trusted`, the whole text is trusted.
+    /// [`Encoder::encode_with_spans`].
     pub fn encode_with_pieces(
         &self,
         text: &str,
-        trusted: Option<Trusted<'_>>,
         special: &Special,
         interrupt: &Interrupt<'_>,
         mut token: impl FnMut(FoundToken) -> Result<()>,
     ) -> Result<()> {
         let mut outcome = Ok(());
         // The tokens of a block do not tell their pieces.
-        self.for_each_permitted_token(text, trusted, special, 0, interrupt, |it| {
+        self.for_each_permitted_token(text, None, special, 0, interrupt, |it| {
             outcome = token(it);
             outcome.is_ok()
         })?;
         outcome
     }
 
-    fn for_each_permitted_token(
+    /// Calls `token` with each token until it returns false. Without `trusted`, the whole text is trusted.
+    pub(super) fn for_each_permitted_token(
         &self,
         text: &str,
         trusted: Option<Trusted<'_>>,
@@ -434,7 +415,7 @@ mod tests {
             Ok(())
         };
         encoder
-            .encode_with_pieces("ab xxx  <m>7<s>", None, &Special::All, &never, token)
+            .encode_with_pieces("ab xxx  <m>7<s>", &Special::All, &never, token)
             .unwrap();
         use Origin::{Added, PieceRest, PieceStart};
         assert_eq!(
@@ -449,26 +430,6 @@ mod tests {
                 (300, 12..15, Added),
             ]
         );
-    }
-
-    #[test]
-    fn special_tokens_match_in_trusted_ranges() {
-        let (encoder, never) = (encoder(Vec::new()), Interrupt::never());
-        let trusted = Trusted {
-            ranges: std::slice::from_ref(&(3..6)),
-            markup: &FxHashSet::default(),
-        };
-        let mut added = Vec::new();
-        let token = |token: FoundToken| {
-            if token.origin == Origin::Added {
-                added.push(token.span.start);
-            }
-            Ok(())
-        };
-        encoder
-            .encode_with_pieces("<s><s><s>", Some(trusted), &Special::All, &never, token)
-            .unwrap();
-        assert_eq!(added, [3]);
     }
 
     #[test]

@@ -228,7 +228,7 @@ export function createChatMode(context) {
 
   /** The vocabulary of a tokenizer, with the template's control tokens if the reader asks for them. */
   function vocabularyOf(tokenizer, chosen) {
-    if (!chat.addsTokens || !ChatVocabulary.canAdd(tokenizer.info)) return new ChatVocabulary(client, tokenizer);
+    if (!chat.addsTokens) return new ChatVocabulary(client, tokenizer);
     return new ChatVocabulary(client, tokenizer, missingControlTokens(chosen, addedTexts(tokenizer)));
   }
 
@@ -240,7 +240,7 @@ export function createChatMode(context) {
     const { info } = tokenizer;
     const missing = missingControlTokens(chosen, addedTexts(tokenizer));
     const added = vocabulary.addedTokens.slice(info.addedTokens.length);
-    result.showVocabulary(missing, added, ChatVocabulary.canAdd(info));
+    result.showVocabulary(missing, added);
     result.show({ ...analysis, mask }, chip, note);
     copyIds.disabled = false;
     const present = new Set([...pieces, ...rendered.turns].map(({ message }) => message));
@@ -252,7 +252,7 @@ export function createChatMode(context) {
   function writersOf(vocabulary, chosen, texts) {
     const name = JSON.stringify([vocabulary.key, vocabulary.addedTokens.length, chosen.name, texts]);
     if (!writers.has(name)) {
-      const encodeString = (text) => vocabulary.encodeString(text);
+      const encodeString = (text) => vocabulary.encodeString(chosen, text);
       const encodeSegments = (rendered) => encodeRendered(vocabulary, chosen, rendered);
       const measured = measureWriters(chosen, texts, vocabulary.addedTokens, encodeString, encodeSegments);
       writers.set(name, measured);

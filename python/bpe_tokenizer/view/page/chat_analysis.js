@@ -1,6 +1,6 @@
 // Encodes a rendered conversation in both ways, and finds out what each token and each message is.
 import { chatMarkers, findForgeries } from "./chat_reading.js";
-import { assistantSpans, ChatRenderError, plainMarkupTokens } from "./chat_templates.js";
+import { assistantSpans, ChatRenderError } from "./chat_templates.js";
 import { chatPieces, controlTokensById, maskTokens, mixedTokens, tokensOfPieces } from "./chat_tokens.js";
 import { countNoun, formatNumber } from "./dom.js";
 
@@ -16,11 +16,11 @@ import { countNoun, formatNumber } from "./dom.js";
 export async function analyseChat(vocabulary, template, messages, rendered) {
   const [encoded, whole] = await Promise.all([
     encodeRendered(vocabulary, template, rendered),
-    vocabulary.encodeString(rendered.text),
+    vocabulary.encodeString(template, rendered.text),
   ]);
   const bytes = await vocabulary.tokenBytes(encoded.ids);
   const pieces = chatPieces(rendered);
-  const control = controlTokensById(template, rendered.segments, vocabulary.addedTokens);
+  const control = controlTokensById(encoded, vocabulary.addedTokens);
   const markers = [whole, encoded].map((each) => chatMarkers(template, rendered.text, each, control, pieces));
   return {
     messages,
@@ -44,7 +44,7 @@ export async function analyseChat(vocabulary, template, messages, rendered) {
  */
 export function encodeRendered(vocabulary, template, rendered) {
   const segments = rendered.segments.map(({ text, message }) => ({ text, special: message === null }));
-  return vocabulary.encodeSegments(segments, plainMarkupTokens(template, rendered.segments, vocabulary.addedTokens));
+  return vocabulary.encodeSegments(template, segments);
 }
 
 /**

@@ -8,7 +8,7 @@ import { countNoun, formatNumber, make } from "./dom.js";
  *   `addsSwitch` adds the template's control tokens to the vocabulary.
  * @returns {{element: HTMLElement, ids: () => Uint32Array | null,
  *   show: (analysis: import("./chat_lanes.js").ChatAnalysis, chip: Function, note: string) => void,
- *   showVocabulary: (missing: string[], added: {content: string, id: number}[], canAdd: boolean) => void,
+ *   showVocabulary: (missing: string[], added: {content: string, id: number}[]) => void,
  *   showProblem: (message: string) => void}}
  */
 export function createChatResult({ icon, switches, addsSwitch }) {
@@ -71,8 +71,7 @@ export function createChatResult({ icon, switches, addsSwitch }) {
     },
 
     /** Says which control tokens the vocabulary lacks, or which were added. */
-    showVocabulary(missing, added, canAdd) {
-      addsSwitch.hidden = !canAdd;
+    showVocabulary(missing, added) {
       if (added.length > 0) {
         const list = added.map(({ content, id }) => `${content} is ${id}`).join(", ");
         const text = `These special tokens are added here: ${list}. A model must be trained with them.`;

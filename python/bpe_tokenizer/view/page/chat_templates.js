@@ -71,23 +71,6 @@ export function missingControlTokens(template, added) {
 }
 
 /**
- * Returns the added tokens that are not special, but that the template writes or can write as markup.
- * In markup they are control tokens, so in contents they are text.
- * @param {object} template
- * @param {ChatSegment[]} segments
- * @param {{content: string, special: boolean}[]} addedTokens
- * @returns {string[]}
- */
-export function plainMarkupTokens(template, segments, addedTokens) {
-  const plain = addedTokens.filter(({ special, content }) => !special && content.replace(SPACE_AT_ENDS, "") !== "");
-  if (plain.length === 0) return [];
-  const markup = segments.map((segment) => (segment.message === null ? segment.text : "\0")).join("");
-  return plain
-    .map((token) => token.content)
-    .filter((content) => markup.includes(content) || template.source.includes(content));
-}
-
-/**
  * Returns the spans of the assistant's text, which a loss covers.
  * @param {RenderedChat} rendered
  * @param {ChatMessage[]} messages

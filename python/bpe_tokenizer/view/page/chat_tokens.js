@@ -1,10 +1,10 @@
 // Assigns the tokens of a rendered conversation to its messages: counts, control tokens, the assistant's tokens.
-import { plainMarkupTokens } from "./chat_templates.js";
 
 /**
  * @typedef {{start: number, end: number, message: number | null, turn: number}} ChatPiece
  *   A part of a segment within one turn. `message` is null for markup.
- * @typedef {{ids: Uint32Array, starts: Uint32Array, ends: Uint32Array, flags: Uint8Array}} ChatEncoded
+ * @typedef {{ids: Uint32Array, starts: Uint32Array, ends: Uint32Array, flags: Uint8Array, control: Uint32Array}} ChatEncoded
+ *   `control` are the control tokens of the conversation: the special tokens, and the added tokens that are markup.
  */
 
 /**
@@ -82,16 +82,14 @@ export function maskTokens(encoded, spans) {
 }
 
 /**
- * Returns the control tokens of a conversation: the special tokens, and the added tokens that are markup.
- * @param {object} template
- * @param {import("./chat_templates.js").ChatSegment[]} segments
- * @param {{id: number, content: string, special: boolean}[]} addedTokens
- * @returns {Map<number, string>} their texts by id
+ * Returns the texts of the control tokens of a conversation by id.
+ * @param {ChatEncoded} encoded
+ * @param {{id: number, content: string}[]} addedTokens
+ * @returns {Map<number, string>}
  */
-export function controlTokensById(template, segments, addedTokens) {
-  const markup = new Set(plainMarkupTokens(template, segments, addedTokens));
-  const control = addedTokens.filter((token) => token.special || markup.has(token.content));
-  return new Map(control.map((token) => [token.id, token.content]));
+export function controlTokensById({ control }, addedTokens) {
+  const ids = new Set(control);
+  return new Map(addedTokens.filter(({ id }) => ids.has(id)).map(({ id, content }) => [id, content]));
 }
 
 /**

@@ -35,6 +35,7 @@ export class CoreError extends Error {
  *
  * @typedef {object} TokenizerInfo
  * @property {number} vocabSize The number of ids, added tokens included.
+ * @property {number} nextId The largest id + 1.
  * @property {string[]} patterns The split patterns, in the order in which they apply.
  * @property {string[]} normalizers The steps of normalisation, for people.
  * @property {{id: number, content: string, special: boolean}[]} addedTokens By ascending id.
@@ -397,20 +398,21 @@ export class CoreTokenizer {
    * contents never become control tokens. The ids are those of the package's chat encoding.
    *
    * @param {{text: string, special: boolean}[]} segments In sequence; `special` says that the template wrote the segment.
-   * @param {{markup?: string[]}} [options] Plain added tokens that the template writes for other conversations. Those that it
-   *   writes here are known.
-   * @returns {Encoded & {segments: Uint32Array}} The places count in the concatenated text. `segments` has the index of the
-   *   (first) segment of each token.
+   * @param {{source?: string, added?: string[]}} [options] `source`: all text that the template may write, also in other
+   *   conversations. `added`: special tokens that the tokenizer lacks; they get the ids from `nextId`.
+   * @returns {Encoded & {segments: Uint32Array, control: Uint32Array}} The places count in the concatenated text. `segments`
+   *   has the index of the (first) segment of each token. `control` are the special tokens, and the plain ones of the template.
    */
-  encodeSegments(segments, { markup = [] } = {}) {
+  encodeSegments(segments, { source = "", added = [] } = {}) {
     if (!Array.isArray(segments)) throw new CoreError("segments must be a list");
-    if (!Array.isArray(markup)) throw new CoreError("markup must be a list of texts");
+    if (!Array.isArray(added)) throw new CoreError("added must be a list of texts");
     const units = segments.reduce((sum, { text }) => sum + checkText(text).length, 0);
     return this.#run((instance) => {
       const { sizes, end } = instance.writeTexts(1, segments.map(({ text }) => text), units);
-      const header = { segments: sizes.map((size, index) => [size, Boolean(segments[index].special)]), markup: markup.map(String) };
+      const marked = sizes.map((size, index) => [size, Boolean(segments[index].special)]);
+      const header = { segments: marked, source: String(source), added: added.map(String) };
       const parts = instance.call("encode_segments", instance.writeText(0, JSON.stringify(header)), end);
-      return { ...encoded(instance, parts), segments: instance.words(parts[8]) };
+      return { ...encoded(instance, parts), segments: instance.words(parts[8]), control: instance.words(parts[9]) };
     });
   }
 
