@@ -276,6 +276,31 @@ def test_a_forked_child_encodes_in_any_number_of_threads(tokenizer: BPETokenizer
     assert os.waitpid(child, 0)[1] == 0
 
 
+# The first text of a normal form makes the form's table, while the thread that forks has the GIL.
+FORKS_BESIDE_A_TABLE = """
+import os, signal, threading, warnings
+from bpe_tokenizer import BPETokenizer
+warnings.simplefilter("ignore")
+text = "e\u0301 日本 " * 2000
+for form in ["NFC", "NFD", "NFKC", "NFKD"]:
+    tokenizer = BPETokenizer("gpt2", form).train("low lower", 258, verbose=False)
+    thread = threading.Thread(target=tokenizer.encode, args=(text,))
+    thread.start()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(not tokenizer.encode(text))
+    assert os.waitpid(child, 0)[1] == 0, form
+    thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_forked_child_does_not_wait_for_a_table_that_a_thread_makes() -> None:
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", FORKS_BESIDE_A_TABLE], check=True)
+
+
 PRELUDE = """
 import random, resource, sys, time
 import numpy as np

@@ -145,7 +145,7 @@ impl<T> Drop for Pooled<T> {
 
 /// Keeps the values of an array alive.
 #[pyclass(frozen)]
-struct Owner {
+pub struct Owner {
     _values: Box<dyn Send + Sync>,
 }
 

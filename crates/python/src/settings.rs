@@ -11,7 +11,6 @@ use bpe_tokenizer_core::pretokenize::{Behavior, Metaspace, PreTokenizer, Prepend
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::Result;
 use pyo3::call::PyCallArgs;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -189,16 +188,15 @@ fn spaces(decoder: &Bound<'_, PyAny>) -> PyResult<Spaces> {
 }
 
 pub fn added_token(token: &Bound<'_, PyAny>) -> PyResult<AddedToken> {
-    let py = token.py();
     let flag = |name| token.getattr(name)?.extract();
     Ok(AddedToken {
-        content: token.getattr(intern!(py, "content"))?.extract()?,
-        id: token.getattr(intern!(py, "id"))?.extract()?,
-        special: flag(intern!(py, "special"))?,
-        single_word: flag(intern!(py, "single_word"))?,
-        lstrip: flag(intern!(py, "lstrip"))?,
-        rstrip: flag(intern!(py, "rstrip"))?,
-        normalized: flag(intern!(py, "normalized"))?,
+        content: token.getattr("content")?.extract()?,
+        id: token.getattr("id")?.extract()?,
+        special: flag("special")?,
+        single_word: flag("single_word")?,
+        lstrip: flag("lstrip")?,
+        rstrip: flag("rstrip")?,
+        normalized: flag("normalized")?,
     })
 }
 

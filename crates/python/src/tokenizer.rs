@@ -12,7 +12,6 @@ use bpe_tokenizer_core::encoder::{BatchOptions, Special, TextSource};
 use bpe_tokenizer_core::threads::lock;
 use numpy::PyArray1;
 use pyo3::exceptions::{PyAttributeError, PyUnicodeDecodeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
@@ -82,9 +81,7 @@ impl Tokenizer {
             model.ok_or_else(|| PyAttributeError::new_err("_state"))?
         };
         // Without the lock: Python runs, and other threads may set the state.
-        let encoder = model
-            .getattr(intern!(py, "encoder"))?
-            .cast_into::<Encoder>()?;
+        let encoder = model.getattr("encoder")?.cast_into::<Encoder>()?;
         let mut state = lock(&self.state);
         if state.model.as_ref().is_some_and(|now| now.is(&model)) {
             state.encoder = Some(encoder.clone().unbind());
@@ -164,13 +161,16 @@ fn special<'py>(
             _ => {}
         }
     }
-    let encoding = py.import(intern!(py, "bpe_tokenizer.encoding"))?;
-    let (none, empty) = (intern!(py, "none").as_any(), PyTuple::empty(py).into_any());
+    let encoding = py.import("bpe_tokenizer.encoding")?;
+    let (none, empty) = (
+        PyString::intern(py, "none").into_any(),
+        PyTuple::empty(py).into_any(),
+    );
     let (allowed, disallowed) = (allowed.as_ref(), disallowed.as_ref());
-    let sets = (allowed.unwrap_or(none), disallowed.unwrap_or(&empty));
+    let sets = (allowed.unwrap_or(&none), disallowed.unwrap_or(&empty));
     let arguments = (model, (text,), sets.0, sets.1);
     let special: PySpecial = encoding
-        .call_method1(intern!(py, "resolve_allowed_special"), arguments)?
+        .call_method1("resolve_allowed_special", arguments)?
         .extract()?;
     Ok(special.0)
 }
@@ -196,10 +196,7 @@ fn added_ids(model: &Bound<'_, PyAny>, given: &Given<'_>) -> PyResult<PrefixSuff
     };
     match adds.cast_exact::<PyBool>() {
         Ok(adds) if !adds.is_true() => Ok(PrefixSuffix::default()),
-        Ok(_) => {
-            let name = intern!(model.py(), "prefix_suffix_ids");
-            model.getattr(name)?.extract()
-        }
+        Ok(_) => model.getattr("prefix_suffix_ids")?.extract(),
         Err(_) => model.call_method1("added_ids", (adds,))?.extract(),
     }
 }
@@ -378,7 +375,7 @@ impl Tokenizer {
     ) -> PyResult<Bound<'py, PyString>> {
         let py = slf.py();
         let (_, encoder) = slf.get().compiled(py)?;
-        let decoding = || py.import(intern!(py, "bpe_tokenizer.decoding"));
+        let decoding = || py.import("bpe_tokenizer.decoding");
         let handler: Option<PyBackedStr> = match &errors.0 {
             None => None,
             Some(errors) => {
