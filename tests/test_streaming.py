@@ -185,12 +185,12 @@ def test_models_that_do_not_split_stream(prepend: str, split: bool, replaced: bo
     assert_decodes(tokenizer, rng)
 
 
-def test_text_without_a_cut_streams_as_it_comes() -> None:
-    """Ids come while the text does, for a model that cuts at words, lines, digits or nowhere."""
-    trained = [BPETokenizer(name).train("a b", 260, verbose=False) for name in NAMED_PATTERNS]
-    for tokenizer in [*trained, metaspace("first", False, False), metaspace("always", True, False)]:
+def test_ids_come_while_the_text_does() -> None:
+    """For every named pattern, so that a stream holds no long text."""
+    for name in NAMED_PATTERNS:
+        tokenizer = BPETokenizer(name).train("a b", 260, verbose=False)
         yielded = list(tokenizer.encode_streaming(["low ab "] * 100))
-        assert len(yielded) > 95, tokenizer
+        assert len(yielded) > 95, name
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=()), max_size=6), max_size=12))

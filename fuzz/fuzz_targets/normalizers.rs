@@ -1,10 +1,10 @@
-//! Normalisation: a text in one go, with offsets, or in parts, is what each step makes of a whole text.
+//! Normalisation: a text in one go, or with offsets, or cut, is what each step makes of a whole text.
 
 #![no_main]
 
 use arbitrary::Unstructured;
 use bpe_tokenizer_core::alignment::OffsetMap;
-use bpe_tokenizer_core::normalizers::{IncrementalNormalizer, Normalizer, Normalizers};
+use bpe_tokenizer_core::normalizers::{Normalizer, Normalizers};
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::Interrupt;
 use bpe_tokenizer_fuzz::{input, models, mutate_parts, naive, text};
@@ -54,7 +54,6 @@ fuzz_target!(|data: &[u8]| {
         "{steps:?} on {text:?}"
     );
     aligned(normalizers, &text, &expected, &starts);
-    in_parts(normalizers, &text::cuts(&text, cuts), &expected);
     cut(normalizers, &text, &expected, cuts);
     normalizers
         .apply(Text::Bytes(rest), true, &Interrupt::never())
@@ -96,23 +95,6 @@ fn aligned(normalizers: &Normalizers, text: &str, expected: &str, starts: &[usiz
             (map.start(at), map.end(at)),
             (alignment.start(at), alignment.end(at))
         );
-    }
-}
-
-fn in_parts(normalizers: &Normalizers, parts: &[&str], expected: &str) {
-    let Some(mut incremental) = IncrementalNormalizer::new(normalizers) else {
-        return;
-    };
-    // The second text shows that the first one's end resets the state.
-    for _ in 0..2 {
-        let mut found = String::new();
-        for (index, part) in parts.iter().enumerate() {
-            let ends = index + 1 == parts.len();
-            found += &incremental
-                .push(normalizers, part, ends, &Interrupt::never())
-                .unwrap();
-        }
-        assert_eq!(found, expected, "{parts:?}");
     }
 }
 

@@ -34,7 +34,7 @@ class EncodeStream:
         self._chunk = 0
 
     def encode(self, chunks: Iterable[str]) -> Iterator[list[int]]:
-        """Yield the ids of all chunks, as soon as they are certain."""
+        """Yield the ids of all chunks, up to the last safe cut of each."""
         if isinstance(chunks, bytes) or not isinstance(chunks, Iterable):
             raise ArgumentTypeError(
                 f"encode_streaming expects an iterable of str, not {type(chunks).__name__}"

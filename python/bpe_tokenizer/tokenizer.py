@@ -1704,12 +1704,13 @@ class BPETokenizer(_core.Tokenizer):
     def encode_streaming(
         self, text_stream: Iterable[str], allowed_special: AllowedSpecial = "none"
     ) -> Iterator[list[int]]:
-        """Encode a text that arrives in chunks, and yield its ids as soon as they are certain.
+        """Encode a text that arrives in chunks, and yield its ids up to the last safe cut of each chunk.
 
-        The ids are those of `encode("".join(text_stream))`, even if a chunk ends inside a special token, a
-        contraction, a run of spaces, or between a letter and its accent. The stream holds back only what a
-        continuation can change: memory is bounded by a chunk and the longest piece. (Split patterns that no
-        automaton can run, and a few steps of foreign files, need the whole text between two special tokens.)
+        The ids are those of `encode("".join(text_stream))`, even if a chunk ends inside a special
+        token, a contraction, a run of spaces, or between a letter and its accent. A safe cut is a
+        position at which a piece ends whatever precedes and follows. The stream holds the text
+        after the last one. A model that has no split pattern, or one that no automaton can run, has
+        no safe cuts: its stream holds the whole text.
 
         Args:
             text_stream: Parts of the text in order; a single `str` is one chunk.

@@ -6,16 +6,11 @@ use crate::alignment::{prepend, Alignment, Rewriting, Rewritten};
 use crate::error::Result;
 use crate::interrupt::{Interrupt, Poller};
 use crate::normalize::Normalization;
-use crate::normalize_run::RunNormalizer;
-use crate::pretokenize::{Dfa, Progress, SplitPattern, POLL_BYTES};
-use crate::reserve::{append_text, copied_text, reserve_text};
-use crate::text::{floor_char_boundary, last_character, Text};
+use crate::pretokenize::SplitPattern;
+use crate::text::{last_character, Text};
 use std::borrow::Cow;
 use std::ops::Range;
 use unicode_normalization::char::is_combining_mark;
-
-/// A longer run of characters, in bytes, is normalised as it arrives.
-const MAX_PENDING: usize = 1 << 10;
 
 /// A step: as a model describes it, or with its pattern `P` compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,240 +116,12 @@ impl Normalizers {
     }
 }
 
-/// Normalises a text that arrives in parts.
-pub struct IncrementalNormalizer {
-    steps: Vec<PendingText>,
-}
-
-/// The input of a step. The work of each part is proportional to its length, whatever is pending.
-#[derive(Default)]
-struct PendingText {
-    /// The text that the step has not rewritten yet.
-    pending: String,
-    /// Whether the step has returned any text.
-    begun: bool,
-    /// What the search of [`Step::Replace`] has read of the pending text.
-    progress: Progress,
-    /// The pending characters of [`Step::Form`], if they are many.
-    run: Option<RunNormalizer>,
-}
-
-impl IncrementalNormalizer {
-    /// Starts a text; `None` if a step needs the whole text.
-    pub fn new(normalizers: &Normalizers) -> Option<Self> {
-        let needs_all = |step: &Step| match step {
-            Step::Replace { pattern, .. } => pattern.automaton().is_none(),
-            _ => false,
-        };
-        let steps = &normalizers.steps;
-        (!steps.iter().any(needs_all)).then(|| Self {
-            steps: steps.iter().map(|_| PendingText::default()).collect(),
-        })
-    }
-
-    /// Adds the next part of a text. Returns the normalised text that no continuation can change; all
-    /// remaining text if the text `ends`, and then starts another text.
-    ///
-    /// `normalizers` are those of [`IncrementalNormalizer::new`].
-    pub fn push<'a>(
-        &mut self,
-        normalizers: &Normalizers,
-        text: &'a str,
-        ends: bool,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<Cow<'a, str>> {
-        let mut text = Cow::Borrowed(text);
-        for (step, pending) in normalizers.steps.iter().zip(&mut self.steps) {
-            text = Cow::Owned(step.push(pending, &text, ends, interrupt)?);
-        }
-        Ok(text)
-    }
-}
-
-impl PendingText {
-    /// Adds text to a normalisation form. Characters that neither reorder nor compose with those before them
-    /// end the pending text.
-    fn push_form(
-        &mut self,
-        form: Normalization,
-        mut text: &str,
-        ends: bool,
-        poller: &mut Poller<'_>,
-    ) -> Result<String> {
-        let mut rewritten = String::new();
-        if let Some(run) = &mut self.run {
-            let next = run_length(form, text.chars(), poller)?;
-            for c in text[..next].chars() {
-                poller.advance(1)?;
-                run.push(c, &mut rewritten)?;
-            }
-            text = &text[next..];
-            if text.is_empty() && !ends {
-                return Ok(rewritten);
-            }
-            run.finish(&mut rewritten)?;
-            self.run = None;
-        }
-        let stable = match ends {
-            true => Some(text.len()),
-            false => last_run(form, text, poller)?,
-        };
-        let (done, pending) = text.split_at(stable.unwrap_or(0));
-        append_text(&mut self.pending, done)?;
-        if stable.is_some() {
-            let pending = std::mem::take(&mut self.pending);
-            let changed = form.rewrite(&pending, false, poller.interrupt())?;
-            let stable = changed.map_or(pending, |(text, _)| to_string(text));
-            if rewritten.is_empty() {
-                rewritten = stable;
-            } else {
-                append_text(&mut rewritten, &stable)?;
-            }
-        }
-        append_text(&mut self.pending, pending)?;
-        if self.pending.len() > MAX_PENDING {
-            let run = self.run.insert(form.run());
-            for c in self.pending.drain(..) {
-                poller.advance(1)?;
-                run.push(c, &mut rewritten)?;
-            }
-        }
-        Ok(rewritten)
-    }
-
-    /// Adds text in which the matches of an automaton are replaced.
-    fn push_replace(
-        &mut self,
-        automaton: &Dfa,
-        content: &str,
-        mut text: &str,
-        ends: bool,
-        poller: &mut Poller<'_>,
-    ) -> Result<String> {
-        let mut rewritten = String::new();
-        while text.len() > POLL_BYTES {
-            let (block, rest) = text.split_at(floor_char_boundary(text, POLL_BYTES));
-            self.replace(automaton, content, block, false, &mut rewritten)?;
-            poller.advance(POLL_BYTES / 4)?;
-            text = rest;
-        }
-        self.replace(automaton, content, text, ends, &mut rewritten)?;
-        Ok(rewritten)
-    }
-
-    fn replace(
-        &mut self,
-        automaton: &Dfa,
-        content: &str,
-        text: &str,
-        ends: bool,
-        rewritten: &mut String,
-    ) -> Result<()> {
-        append_text(&mut self.pending, text)?;
-        reserve_text(rewritten, self.pending.len())?;
-        let (pending, mut copied) = (self.pending.as_str(), 0);
-        let matched = |range: Range<usize>, is_match| {
-            if is_match {
-                rewritten.push_str(&pending[copied..range.start]);
-                rewritten.push_str(content);
-                copied = range.end;
-            }
-            true
-        };
-        let bytes = pending.as_bytes();
-        let stable = if ends {
-            automaton.last_matches(bytes, self.progress, matched);
-            bytes.len()
-        } else {
-            let (_, next) = automaton.stable_matches(bytes, &mut self.progress, matched);
-            next
-        };
-        append_text(rewritten, &pending[copied..stable])?;
-        self.pending.drain(..stable);
-        Ok(())
-    }
-
-    /// Adds text that loses the white space at its ends. Only white space is pending.
-    fn push_stripped(
-        &mut self,
-        (left, right): (bool, bool),
-        text: &str,
-        poller: &mut Poller<'_>,
-    ) -> Result<String> {
-        let Range { start, end } = stripped(text, left && !self.begun, right, poller)?;
-        if start == end {
-            append_text(&mut self.pending, &text[end..])?;
-            return Ok(String::new());
-        }
-        let mut rewritten = std::mem::take(&mut self.pending);
-        append_text(&mut rewritten, &text[start..end])?;
-        append_text(&mut self.pending, &text[end..])?;
-        Ok(rewritten)
-    }
-}
-
-/// The length of the characters before the first that begins a run, in bytes.
-fn run_length(
-    form: Normalization,
-    chars: impl Iterator<Item = char>,
-    poller: &mut Poller<'_>,
-) -> Result<usize> {
-    let mut length = 0;
-    for c in chars.take_while(|&c| !form.begins_run(c)) {
-        poller.advance(1)?;
-        length += c.len_utf8();
-    }
-    Ok(length)
-}
-
-/// Where the last character that begins a run is.
-fn last_run(form: Normalization, text: &str, poller: &mut Poller<'_>) -> Result<Option<usize>> {
-    let run = run_length(form, text.chars().rev(), poller)?;
-    let mut before = text[..text.len() - run].char_indices();
-    Ok(before.next_back().map(|(at, _)| at))
-}
-
 fn to_string(text: Vec<u8>) -> String {
     String::from_utf8(text)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 impl Step {
-    fn push(
-        &self,
-        open: &mut PendingText,
-        text: &str,
-        ends: bool,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<String> {
-        let mut poller = Poller::new(interrupt);
-        let rewritten = match self {
-            Step::Form(form) => open.push_form(*form, text, ends, &mut poller)?,
-            Step::Replace { pattern, content } => match pattern.automaton() {
-                Some(automaton) => {
-                    open.push_replace(automaton, content, text, ends, &mut poller)?
-                }
-                None => self.of_str(text, interrupt)?,
-            },
-            Step::Strip { left, right } => {
-                open.push_stripped((*left, *right), text, &mut poller)?
-            }
-            Step::Prepend(_) if open.begun => copied_text(text)?,
-            _ => self.of_str(text, interrupt)?,
-        };
-        open.begun |= !rewritten.is_empty();
-        if ends {
-            *open = PendingText::default();
-        }
-        Ok(rewritten)
-    }
-
-    /// The text that the step makes of a whole text.
-    fn of_str(&self, text: &str, interrupt: &Interrupt<'_>) -> Result<String> {
-        let changed = self.apply(text.as_bytes(), true, false, interrupt)?;
-        changed.map_or_else(|| copied_text(text), |(text, _)| Ok(to_string(text)))
-    }
-
     fn may_cut(&self, before: char, after: char) -> bool {
         let both = |holds: &dyn Fn(char) -> bool| holds(before) && holds(after);
         match self {
@@ -479,7 +246,6 @@ fn white_space(chars: impl Iterator<Item = char>, poller: &mut Poller<'_>) -> Re
 mod tests {
     use super::*;
     use crate::error::Error;
-    use proptest::prelude::*;
 
     fn apply(steps: &[Normalizer], text: &str) -> String {
         Normalizers::new(steps).unwrap().of_str(text).unwrap()
@@ -581,15 +347,6 @@ mod tests {
                     "{step:?} {unit:?}"
                 );
             }
-            let stop = || true;
-            let interrupt = Interrupt::new(&stop);
-            if let Some(mut incremental) = IncrementalNormalizer::new(&normalizers) {
-                let stopped = incremental.push(&normalizers, &text, false, &interrupt);
-                assert!(
-                    matches!(stopped, Err(Error::Interrupted)),
-                    "{step:?} {unit:?}"
-                );
-            }
         }
     }
 
@@ -597,38 +354,6 @@ mod tests {
         Normalizer::Replace {
             pattern: pattern.to_owned(),
             content: content.to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_part_returns_what_no_continuation_changes() {
-        let strip = Normalizer::Strip {
-            left: true,
-            right: true,
-        };
-        for (step, parts) in [
-            (
-                Normalizer::Form(Normalization::Nfc),
-                [("ab e", "ab "), ("\u{301}x", "é"), ("y", "xy")],
-            ),
-            (Normalizer::Lowercase, [("AB", "ab"), ("C", "c"), ("", "")]),
-            (strip, [(" a ", "a"), ("b c ", " b c"), (" ", "")]),
-            (
-                Normalizer::Prepend("_".to_owned()),
-                [("a", "_a"), ("b", "b"), ("", "")],
-            ),
-            (
-                replace("x+y", "_"),
-                [("axx", "a"), ("yb", "_b"), ("x", "x")],
-            ),
-        ] {
-            let normalizers = Normalizers::new(std::slice::from_ref(&step)).unwrap();
-            let mut incremental = IncrementalNormalizer::new(&normalizers).unwrap();
-            for (at, (part, expected)) in parts.into_iter().enumerate() {
-                let never = Interrupt::never();
-                let normalized = incremental.push(&normalizers, part, at == 2, &never);
-                assert_eq!(normalized.unwrap(), expected, "{step:?} {part:?}");
-            }
         }
     }
 
@@ -714,71 +439,6 @@ mod tests {
                 *changed == [expected.as_bytes(), b"\xe8\xaa"].concat(),
                 "{pattern}"
             );
-        }
-    }
-
-    /// Texts with runs around the length from which a run is normalised as it arrives.
-    fn long_runs() -> impl Strategy<Value = Vec<String>> {
-        let unit = prop::sample::select(vec![
-            "\u{301}",
-            "\u{301}\u{323}",
-            "\u{1161}",
-            "\u{9be}",
-            " ",
-            "x",
-            "ab",
-            "e\u{301}",
-            "가",
-            "É",
-        ]);
-        let run = (unit, prop_oneof![4 => 1..9_usize, 1 => 300..900_usize]);
-        prop::collection::vec(run.prop_map(|(unit, times)| unit.repeat(times)), 1..8)
-    }
-
-    fn steps() -> impl Strategy<Value = Vec<Normalizer>> {
-        let replace = |pattern: &str| Normalizer::Replace {
-            pattern: pattern.to_owned(),
-            content: "e_".to_owned(),
-        };
-        let forms = crate::normalize::tests::FORMS.map(Normalizer::Form);
-        let mut all = forms.to_vec();
-        all.extend([replace("x+"), replace("b a|b"), replace("\u{301}+x")]);
-        all.extend(
-            [(true, true), (true, false), (false, true)]
-                .map(|(left, right)| Normalizer::Strip { left, right }),
-        );
-        all.extend([
-            Normalizer::Lowercase,
-            Normalizer::StripAccents,
-            Normalizer::Prepend("_".to_owned()),
-        ]);
-        prop::collection::vec(prop::sample::select(all), 1..4)
-    }
-
-    proptest! {
-        #[test]
-        fn a_text_in_parts_is_normalised_as_the_whole(
-            runs in long_runs(),
-            steps in steps(),
-            lengths in prop::collection::vec(0..700_usize, 1..20),
-        ) {
-            let normalizers = Normalizers::new(&steps).unwrap();
-            let mut incremental = IncrementalNormalizer::new(&normalizers).unwrap();
-            let text = runs.concat();
-            for _ in 0..2 {
-                let (mut rest, mut normalized) = (text.as_str(), String::new());
-                for length in lengths.iter().cycle().chain(&[1]) {
-                    let (part, later) = rest.split_at(floor_char_boundary(rest, (*length + 4).min(rest.len())));
-                    rest = later;
-                    let ends = rest.is_empty();
-                    let interrupt = Interrupt::never();
-                    normalized.push_str(&incremental.push(&normalizers, part, ends, &interrupt).unwrap());
-                    if ends {
-                        break;
-                    }
-                }
-                prop_assert_eq!(normalized, normalizers.of_str(&text).unwrap());
-            }
         }
     }
 }

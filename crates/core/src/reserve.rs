@@ -96,13 +96,6 @@ pub fn append_text(text: &mut String, more: &str) -> Result<()> {
     Ok(())
 }
 
-/// A copy of a text.
-pub fn copied_text(text: &str) -> Result<String> {
-    let mut copy = String::new();
-    append_text(&mut copy, text)?;
-    Ok(copy)
-}
-
 /// Appends a value.
 #[inline(always)]
 pub fn push<T>(values: &mut Vec<T>, value: T) -> Result<()> {

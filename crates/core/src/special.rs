@@ -1,7 +1,7 @@
 //! Added tokens: one Aho-Corasick automaton finds all of them, before the text is split into pieces.
 
 use crate::error::{Error, Result};
-use crate::text::{code_point, floor_char_boundary};
+use crate::text::code_point;
 use crate::threads::try_made_once;
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::cmp::Reverse;
@@ -52,25 +52,6 @@ pub struct AddedTokenMatch {
     pub content: Range<usize>,
 }
 
-/// What precedes a part of a text.
-#[derive(Clone, Copy, Default)]
-pub struct LeftContext {
-    /// The last character before the part.
-    pub character: Option<char>,
-    /// The bytes at the beginning of the part that belong to the previous token: white space.
-    pub taken: usize,
-}
-
-/// The tokens of an unfinished text that no continuation changes.
-pub struct StableMatches {
-    /// The tokens.
-    pub found: Vec<AddedTokenMatch>,
-    /// The text before this byte is certain. No token reaches beyond it.
-    pub end: usize,
-    /// Where the search continues: at `end`, or in the white space that the last token includes.
-    pub resume: usize,
-}
-
 /// Whether a token is allowed at these bytes of a text.
 pub type Permits<'a> = &'a dyn Fn(&AddedToken, Range<usize>) -> bool;
 
@@ -107,75 +88,10 @@ impl Matcher {
 
     /// The tokens in the text, from left to right, without overlaps.
     pub fn find_iter<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = AddedTokenMatch> + 'a {
-        self.find_after(text, LeftContext::default())
-    }
-
-    /// The tokens in a part of a text.
-    pub fn find_after<'a>(
-        &'a self,
-        text: &'a [u8],
-        before: LeftContext,
-    ) -> impl Iterator<Item = AddedTokenMatch> + 'a {
         let automaton = self.automaton.iter();
         let contents = automaton.flat_map(move |automaton| automaton.find_iter(text));
         let contents = contents.map(|found| (found.pattern().as_usize(), found.range()));
-        self.found(text, contents, before)
-    }
-
-    /// The tokens in an unfinished part of a text, as far as no continuation can change them.
-    pub fn find_stable(&self, text: &str, before: LeftContext) -> StableMatches {
-        let mut found = Vec::new();
-        let Some(automaton) = &self.automaton else {
-            let (end, resume) = (text.len(), text.len());
-            return StableMatches { found, end, resume };
-        };
-        // From here on, a token may begin that ends after the text.
-        let limit = (text.len() + 1).saturating_sub(self.longest);
-        let mut resume = floor_char_boundary(text, limit);
-        let (mut rejected, mut done) = (Vec::new(), before.taken);
-        for content in automaton.find_iter(text.as_bytes()) {
-            if content.start() >= resume {
-                break;
-            }
-            let token = &self.tokens[content.pattern().as_usize()];
-            let content = content.range();
-            let extended = self.extend(token, text.as_bytes(), content.clone(), done, before);
-            let reach = extended.as_ref().map_or(content.end, |range| range.end);
-            let asks_for_more = (token.single_word || token.rstrip) && reach == text.len();
-            if asks_for_more {
-                resume = content.start; // the continuation decides about this token
-                break;
-            }
-            match extended {
-                None => rejected.push(content),
-                Some(range) => {
-                    done = range.end;
-                    resume = resume.max(content.end);
-                    found.push(AddedTokenMatch {
-                        id: token.id,
-                        range,
-                        content,
-                    });
-                }
-            }
-        }
-        resume = self.without_white_space(text, done, resume);
-        for content in rejected.into_iter().rev() {
-            // No token begins inside a rejected content.
-            if content.contains(&resume) {
-                resume = self.without_white_space(text, done, content.start);
-            }
-        }
-        let end = resume.max(done);
-        StableMatches { found, end, resume }
-    }
-
-    /// The end of a text without the white space that a following token may include.
-    fn without_white_space(&self, text: &str, start: usize, end: usize) -> usize {
-        match text.get(start..end) {
-            Some(part) if self.any_lstrip => start + part.trim_end().len(),
-            _ => end,
-        }
+        self.found(text, contents)
     }
 
     fn overlapping(&self) -> Result<&Option<AhoCorasick>> {
@@ -221,7 +137,7 @@ impl Matcher {
             end = if follows { range.end } else { end };
             follows
         });
-        Ok(self.found(text, contents.into_iter(), LeftContext::default()))
+        Ok(self.found(text, contents.into_iter()))
     }
 
     /// Calls `take` with the tokens in the text, or with those that `permits` allows, until it returns false.
@@ -256,12 +172,11 @@ impl Matcher {
         &'a self,
         text: &'a [u8],
         contents: impl Iterator<Item = (usize, Range<usize>)> + 'a,
-        before: LeftContext,
     ) -> impl Iterator<Item = AddedTokenMatch> + 'a {
-        let mut done = before.taken;
+        let mut done = 0;
         contents.filter_map(move |(token, content)| {
             let token = &self.tokens[token];
-            let range = self.extend(token, text, content.clone(), done, before)?;
+            let range = self.extend(token, text, content.clone(), done)?;
             done = range.end;
             Some(AddedTokenMatch {
                 id: token.id,
@@ -278,17 +193,14 @@ impl Matcher {
         text: &[u8],
         mut range: Range<usize>,
         done: usize,
-        before: LeftContext,
     ) -> Option<Range<usize>> {
         if range.start < done {
             return None; // the previous token includes this white space
         }
         let touches_word = |c: Option<char>| c.is_some_and(is_word);
         if token.single_word
-            && (touches_word(match range.start {
-                0 => before.character,
-                start => chars_back(&text[..start]).next(),
-            }) || touches_word(chars(&text[range.end..]).next()))
+            && (touches_word(chars_back(&text[..range.start]).next())
+                || touches_word(chars(&text[range.end..]).next()))
         {
             return None;
         }
@@ -439,88 +351,6 @@ mod tests {
             from = until;
         }
         all
-    }
-
-    /// The tokens of a text that arrives in parts, as a stream finds them.
-    fn find_in_parts(matcher: &Matcher, parts: &[&str]) -> Vec<AddedTokenMatch> {
-        let shifted = |found: AddedTokenMatch, by: usize| AddedTokenMatch {
-            id: found.id,
-            range: found.range.start + by..found.range.end + by,
-            content: found.content.start + by..found.content.end + by,
-        };
-        let (mut held, mut done) = (String::new(), 0);
-        let mut before = LeftContext::default();
-        let mut all = Vec::new();
-        for part in parts {
-            held.push_str(part);
-            let stable = matcher.find_stable(&held, before);
-            all.extend(stable.found.into_iter().map(|found| shifted(found, done)));
-            before = LeftContext {
-                character: held[..stable.resume]
-                    .chars()
-                    .next_back()
-                    .or(before.character),
-                taken: stable.end - stable.resume,
-            };
-            done += stable.resume;
-            held.drain(..stable.resume);
-        }
-        let rest = matcher.find_after(held.as_bytes(), before);
-        all.extend(rest.map(|found| shifted(found, done)));
-        all
-    }
-
-    #[test]
-    fn the_tokens_of_a_text_in_parts_are_those_of_the_whole() {
-        for tokens in flagged() {
-            let matcher = Matcher::new(tokens).unwrap();
-            for text in texts(5) {
-                let whole: Vec<_> = matcher.find_iter(text.as_bytes()).collect();
-                for (at, _) in text.char_indices() {
-                    let (left, right) = text.split_at(at);
-                    assert_eq!(
-                        find_in_parts(&matcher, &[left, right]),
-                        whole,
-                        "{text:?} {at}"
-                    );
-                }
-                let characters: Vec<&str> = text.split("").collect();
-                assert_eq!(find_in_parts(&matcher, &characters), whole, "{text:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn only_what_a_token_may_begin_in_is_held_back() {
-        let plain = Matcher::new(vec![token("ab", 1), token("aba", 2)]).unwrap();
-        for text in texts(5) {
-            let stable = plain.find_stable(&text, LeftContext::default());
-            let most = floor_char_boundary(&text, text.len().saturating_sub(2));
-            assert!(stable.resume >= most, "{text:?}");
-            assert_eq!(stable.end, stable.resume);
-        }
-        let mut left = token("ab", 1);
-        left.lstrip = true;
-        let matcher = Matcher::new(vec![left]).unwrap();
-        let resume = |text: &str| matcher.find_stable(text, LeftContext::default()).resume;
-        assert_eq!(resume("x  a"), 1); // the next token may include the white space
-        assert_eq!(resume("xyz"), 2);
-        assert_eq!(resume("ab  x"), 2);
-        let mut word = token("ab", 1);
-        word.single_word = true;
-        let matcher = Matcher::new(vec![word]).unwrap();
-        let resume = |text: &str| matcher.find_stable(text, LeftContext::default()).resume;
-        assert_eq!(resume("x ab"), 2); // a word character may follow
-        assert_eq!(resume("xab"), 1); // no token begins inside of an occurrence that is none
-        assert_eq!(resume("xaby"), 3);
-        assert_eq!(resume("xabyz"), 4);
-        let mut right = token("ab", 1);
-        right.rstrip = true;
-        let matcher = Matcher::new(vec![right]).unwrap();
-        let stable = |text: &str| matcher.find_stable(text, LeftContext::default());
-        assert_eq!(stable("ab").found, []); // white space may follow
-        assert_eq!((stable("ab x").end, stable("ab x").resume), (3, 3));
-        assert_eq!((stable("ab  x").end, stable("ab  x").resume), (4, 4));
     }
 
     #[test]

@@ -6,11 +6,6 @@ use crate::code_units::CodeUnits;
 use crate::text::floor_char_boundary;
 use std::ops::Range;
 
-/// A text is searched for a cut in this many bytes at each end.
-const SEARCH_BYTES: usize = 1 << 10;
-/// The bytes at the beginning that are searched first.
-const FIRST_STEP: usize = 1 << 5;
-
 /// Finds positions at which the ids of a text are those of its two sides.
 pub struct Cuts<'a> {
     encoder: &'a Encoder,
@@ -83,23 +78,11 @@ impl<'a> Cuts<'a> {
         Some(range.start + text[start..cut].chars().count())
     }
 
-    /// The part of a text between a cut near its beginning and one near its end, whatever precedes and follows the
-    /// text.
-    pub fn middle(&self, text: &str) -> Option<Range<usize>> {
-        // A token across the beginning or the end of the text is not seen.
-        let margin = self.longest_token();
-        let end = floor_char_boundary(text, text.len().checked_sub(margin)?);
-        let begin = floor_char_boundary(text, end.min(margin + 3));
-        let last_start = floor_char_boundary(text, end.saturating_sub(SEARCH_BYTES)).max(begin);
-        let last_in =
-            |range: Range<usize>| self.last_in(&text[range.clone()], text.as_bytes(), range.start);
-        let last = last_in(last_start..end)?;
-        // What precedes the first cut takes longer to encode, so that is searched for in growing steps.
-        let steps = [FIRST_STEP, 4 * FIRST_STEP, SEARCH_BYTES].map(|step| begin + step);
-        let first = steps
-            .into_iter()
-            .find_map(|step| last_in(begin..floor_char_boundary(text, step.min(last))))?;
-        Some(first..last)
+    /// The last cut in the beginning of a text, whatever follows it.
+    pub fn last_of_beginning(&self, text: &str) -> Option<usize> {
+        // A token that begins before the end of the text may end after it.
+        let end = floor_char_boundary(text, text.len().checked_sub(self.longest_token())?);
+        self.last_in(&text[..end], text.as_bytes(), 0)
     }
 
     /// `last` in a valid chunk, which begins at `start`.

@@ -4,7 +4,7 @@ use crate::alignment::OffsetMap;
 use crate::error::Result;
 use crate::merge::MetaspaceSplitPoints;
 use crate::model::Model;
-use crate::pretokenize::{Piece, PieceCutter, PreTokenizers};
+use crate::pretokenize::{Piece, PreTokenizers};
 
 /// The fewest bytes for which a block is faster than the pieces one by one: a block costs as much as 64 bytes.
 const MIN_BLOCK_BYTES: usize = 14;

@@ -6,7 +6,6 @@
 //! the end of a word. So a word merges once, and later occurrences are in the cache.
 
 use crate::model::{fallback_byte, Alphabet, Model, Unknown};
-use crate::pretokenize::PieceCutter;
 use crate::text::last_character;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -47,28 +46,29 @@ impl MetaspaceSplitPoints {
             joined,
         })
     }
-}
 
-impl PieceCutter for MetaspaceSplitPoints {
-    fn cut_open(
+    /// Calls `part` with each part of a range of a text until it returns false. Returns its last result.
+    pub fn cut(
         &self,
         text: &[u8],
         range: Range<usize>,
-        from: usize,
         part: &mut dyn FnMut(Range<usize>) -> bool,
-    ) -> Option<usize> {
+    ) -> bool {
         let mut start = range.start;
-        let found = memchr::memmem::find_iter(&text[from..range.end], &self.space);
-        for at in found.map(|at| from + at).filter(|&at| at > range.start) {
+        let found = memchr::memmem::find_iter(&text[range.clone()], &self.space);
+        for at in found
+            .map(|at| range.start + at)
+            .filter(|&at| at > range.start)
+        {
             let before = &text[start..at];
             if !self.joined.contains(&before[last_character(before)..]) {
                 if !part(start..at) {
-                    return None;
+                    return false;
                 }
                 start = at;
             }
         }
-        Some(start)
+        part(start..range.end)
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::classes::Classes;
 use super::simd::{self, NonAscii, NO_CLASS};
-use super::steps::{run, Piece, Step};
+use super::steps::{self, run, Piece, Step};
 use super::transducer::{Transducer, BEGIN, COMMIT, ENTER, MAX_LOOKBACK, RESCAN};
 use crate::error::Result;
 use crate::memory::prefetch;
@@ -514,23 +514,9 @@ fn ascii_cuts(steps: &[Step]) -> AsciiCuts {
 
 /// Whether a piece of the last step ends at a position inside the text, whatever precedes and follows.
 fn is_safe_cut(steps: &[Step], text: &[u8], at: usize) -> bool {
-    if text[at] & 0xc0 == 0x80 {
-        return false; // the position may be inside a code point
-    }
-    let (before, after) = (code_point_before(text, at), code_point(text, at).0);
-    let mut ends_a_piece = false;
-    for step in steps {
-        let Some(dfa) = step.automaton() else {
-            return false;
-        };
-        let before = dfa.classes.of(before);
-        if dfa.is_safe_cut(before, dfa.classes.of(after)) {
-            ends_a_piece = true;
-        } else if !dfa.is_in_no_match(before) {
-            return false;
-        }
-    }
-    ends_a_piece
+    let starts_a_code_point = text[at] & 0xc0 != 0x80;
+    starts_a_code_point
+        && steps::is_safe_cut(steps, code_point_before(text, at), code_point(text, at).0)
 }
 
 /// Finds the pieces where no lane fits: the next safe cut may be far. Runs the first split's DFA piece by

@@ -323,26 +323,6 @@ impl Dfa {
             None => (self.classes.count, 0),
         }
     }
-
-    /// The last position in `text[from..]` where the text may be cut (see [`Dfa::is_safe_cut`]) and where
-    /// `allowed` holds for the characters on both sides.
-    pub fn last_safe_cut(
-        &self,
-        text: &str,
-        from: usize,
-        allowed: impl Fn(char, char) -> bool,
-    ) -> Option<usize> {
-        let class_of = |c: char| self.classes.of(u32::from(c));
-        let mut chars = text[from..].char_indices().rev();
-        let (mut at, mut after) = chars.next()?;
-        for (index, before) in chars {
-            if self.is_safe_cut(class_of(before), class_of(after)) && allowed(before, after) {
-                return Some(from + at);
-            }
-            (at, after) = (index, before);
-        }
-        None
-    }
 }
 
 /// Gaps between matches are rare. This function keeps the inlined `piece` out of their path.
@@ -502,48 +482,6 @@ mod tests {
                 "{pattern}"
             );
         }
-    }
-
-    #[test]
-    fn a_text_may_be_cut_where_a_piece_always_ends() {
-        let dfa = dfa(WORDS);
-        for (text, from, avoided, cut) in [
-            ("ab cd  ef", 0, None, Some(5)),
-            ("ab cd  ef", 3, None, Some(5)),
-            ("ab cd  ef", 4, None, Some(5)),
-            ("ab cd  ef", 5, None, None),
-            ("ab cd  ef", 0, Some('d'), Some(2)),
-            ("ab cd  ef", 2, Some('d'), None),
-            ("é日 b", 0, None, Some(5)),
-            ("é日 b", 2, None, Some(5)),
-            ("'s", 0, None, None),
-            ("x's", 0, None, Some(1)),
-            ("a1", 0, None, Some(1)),
-            ("a", 0, None, None),
-            ("", 0, None, None),
-        ] {
-            let found = dfa.last_safe_cut(text, from, |before, _| Some(before) != avoided);
-            assert_eq!(found, cut, "{text:?} from {from}");
-        }
-    }
-
-    #[test]
-    fn a_text_is_not_cut_where_something_near_moves_the_end_of_a_piece() {
-        for (pattern, text) in [
-            ("ab|a", "ab"),
-            ("b", "ab"),
-            ("a(?!$)", "ab"),
-            ("a+?", "ba"),
-            ("xab|a", "ab"),
-            ("a$|b", "ab"),
-        ] {
-            assert_eq!(
-                dfa(pattern).last_safe_cut(text, 0, |_, _| true),
-                None,
-                "{pattern}"
-            );
-        }
-        assert_eq!(dfa("a|b").last_safe_cut("ab", 0, |_, _| true), Some(1));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! split.
 
 use super::blocks::{Block, BlockSplitter};
-use super::steps::{run, Piece, PreTokenizer, Step};
+use super::steps::{is_safe_cut, run, Piece, PreTokenizer, Step};
 use crate::alignment::OffsetMap;
 use crate::error::Result;
 use crate::processor::Processor;
@@ -84,15 +84,25 @@ impl PreTokenizers {
         run(&self.steps, whole, aligned, &mut piece).map(|_| ())
     }
 
-    /// The last position in `text[from..]` where a piece always ends (see `Dfa::is_safe_cut`).
+    /// The last position in `text[from..]` where a piece always ends, whatever precedes and follows, and where `allowed` holds
+    /// for the characters on both sides.
     pub fn last_safe_cut(
         &self,
         text: &str,
         from: usize,
         allowed: impl Fn(char, char) -> bool,
     ) -> Option<usize> {
-        let first = self.steps.first()?;
-        first.automaton()?.last_safe_cut(text, from, allowed)
+        let mut chars = text[from..].char_indices().rev();
+        let (mut at, mut after) = chars.next()?;
+        for (index, before) in chars {
+            if is_safe_cut(&self.steps, u32::from(before), u32::from(after))
+                && allowed(before, after)
+            {
+                return Some(from + at);
+            }
+            (at, after) = (index, before);
+        }
+        None
     }
 
     /// Whether [`PreTokenizers::last_safe_cut`] can find a position.
@@ -106,6 +116,7 @@ impl PreTokenizers {
 mod tests {
     use super::*;
     use crate::pretokenize::{Behavior, Metaspace, PreTokenizer, Prepend, Split};
+    use proptest::prelude::*;
 
     fn split(steps: &[PreTokenizer], text: &str) -> Vec<String> {
         let mut pieces = Vec::new();
@@ -229,6 +240,78 @@ mod tests {
             assert_eq!(pre_tokenizers.needs_offsets(), needs_offsets, "{steps:?}");
             let cut = pre_tokenizers.last_safe_cut("ab cd", 0, |_, _| true);
             assert_eq!(cut, may_be_cut.then_some(3), "{steps:?}");
+        }
+    }
+
+    const WORDS: &str = r"'s| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+    #[test]
+    fn a_text_may_be_cut_where_a_piece_always_ends() {
+        let words = PreTokenizers::of_patterns(&[WORDS.to_owned()]).unwrap();
+        for (text, from, avoided, cut) in [
+            ("ab cd  ef", 0, None, Some(5)),
+            ("ab cd  ef", 3, None, Some(5)),
+            ("ab cd  ef", 4, None, Some(5)),
+            ("ab cd  ef", 5, None, None),
+            ("ab cd  ef", 0, Some('d'), Some(2)),
+            ("ab cd  ef", 2, Some('d'), None),
+            ("é日 b", 0, None, Some(5)),
+            ("é日 b", 2, None, Some(5)),
+            ("'s", 0, None, None),
+            ("x's", 0, None, Some(1)),
+            ("a1", 0, None, Some(1)),
+            ("a", 0, None, None),
+            ("", 0, None, None),
+        ] {
+            let found = words.last_safe_cut(text, from, |before, _| Some(before) != avoided);
+            assert_eq!(found, cut, "{text:?} from {from}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_where_no_step_decides_later() {
+        for (patterns, text, cut) in [
+            (&["ab|a"][..], "ab", None),
+            (&["b"], "ab", None),
+            (&["a(?!$)"], "ab", None),
+            (&["a+?"], "ba", None),
+            (&["xab|a"], "ab", None),
+            (&["a$|b"], "ab", None),
+            (&["a|b"], "ab", Some(1)),
+            (&[r"\p{N}{1,3}", WORDS], "ab cd", Some(2)),
+            (&[r"\p{N}{1,3}", WORDS], "12 ab", Some(2)),
+            (&[r"\p{N}{1,3}", WORDS], "1234", None),
+            (&["b+", "a|b"], "ab", Some(1)), // whether `b` begins a piece of the first or of the second
+            (&["ab", "a|b"], "ab", None),
+            (&["c(?=ab)", "a|b"], "ab", None), // the look-ahead reads both
+            (&[r"\p{N}", r"(?<=a)b"], "ab", None),
+        ] {
+            let patterns = patterns.iter().map(|&each| each.to_owned());
+            let steps = PreTokenizers::of_patterns(&patterns.collect::<Vec<_>>()).unwrap();
+            assert_eq!(steps.last_safe_cut(text, 0, |_, _| true), cut, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_sides_of_a_cut_have_the_pieces_of_the_whole(text in "[a-c1-3 .\n'sé語]{0,12}") {
+            for patterns in [
+                &[WORDS][..],
+                &[r"\p{N}{1,3}", "[語]+", WORDS],
+                &["c(?=ab)|b(?!c)", r"\s+(?!\S)|a+", WORDS],
+                &["ab+|1{2}", "b|c+"],
+            ] {
+                let steps: Vec<_> = patterns.iter().copied().map(PreTokenizer::isolated).collect();
+                let compiled = PreTokenizers::new(&steps).unwrap();
+                let whole = split(&steps, &text);
+                let mut rest = text.as_str();
+                while let Some(cut) = compiled.last_safe_cut(rest, 0, |_, _| true) {
+                    let mut sides = split(&steps, &text[..cut]);
+                    sides.extend(split(&steps, &text[cut..]));
+                    prop_assert_eq!(&sides, &whole, "{:?} at {} by {:?}", text, cut, patterns);
+                    rest = &rest[..cut];
+                }
+            }
         }
     }
 }

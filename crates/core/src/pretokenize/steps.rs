@@ -136,6 +136,27 @@ impl Step {
     }
 }
 
+/// Whether a piece of the last step ends between two code points, whatever precedes and follows. The two sides of the text
+/// then have the pieces of the whole.
+///
+/// A step that does not end a piece there must have no match that reads the first code point: the second one then begins
+/// as a text does.
+pub fn is_safe_cut(steps: &[Step], before: u32, after: u32) -> bool {
+    for step in steps {
+        let Some(dfa) = step.automaton() else {
+            return false;
+        };
+        let before = dfa.classes.of(before);
+        if dfa.is_safe_cut(before, dfa.classes.of(after)) {
+            return true;
+        }
+        if !dfa.is_in_no_match(before) {
+            return false;
+        }
+    }
+    false
+}
+
 /// A piece of a text.
 pub struct Piece<'a> {
     /// The text, which steps may have rewritten.
