@@ -136,7 +136,7 @@ impl Encoder {
                 special,
                 wanted,
                 interrupt,
-                |token| {
+                &mut |token| {
                     room = push(&mut tokens, token);
                     room.is_ok()
                 },

@@ -98,7 +98,7 @@ impl Encoder {
     ) -> Result<()> {
         let mut outcome = Ok(());
         // The tokens of a block do not tell their pieces.
-        self.for_each_permitted_token(text, None, special, 0, interrupt, |it| {
+        self.for_each_permitted_token(text, None, special, 0, interrupt, &mut |it| {
             outcome = token(it);
             outcome.is_ok()
         })?;
@@ -113,7 +113,7 @@ impl Encoder {
         special: &Special,
         wanted: usize,
         interrupt: &Interrupt<'_>,
-        token: impl FnMut(FoundToken) -> bool,
+        token: &mut dyn FnMut(FoundToken) -> bool,
     ) -> Result<()> {
         let matchers = self.matchers(special)?;
         let search = Search::new(&matchers, true, interrupt);
