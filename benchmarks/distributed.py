@@ -67,7 +67,7 @@ class Rates:
         file_bytes: Bytes of a distinct piece and its count in a sorted file.
         task_bytes: Bytes of memory of a distinct piece while a unit is counted.
         base_memory: Bytes of memory of a task without pieces.
-        learn_bytes: Bytes of memory of a distinct piece while merges are learned in one pass.
+        learn_bytes: Bytes of memory of a distinct piece while merges are learned.
         growth: How many pieces differ in so many bytes, for more and more of them.
     """
 
@@ -245,8 +245,8 @@ def seconds(work: Callable[[], object], rounds: int = 3) -> float:
 
 
 def learn_bytes(counts: PieceCounts) -> float:
-    """Return the memory that learning in one pass needs, for each distinct piece."""
-    distinct, _, memory, *_ = core_counter(counts).needs
+    """Return the memory that learning needs, for each distinct piece."""
+    distinct, memory, _ = core_counter(counts).needs(1)
     return memory / distinct
 
 
@@ -312,7 +312,7 @@ def plan_rows(size: float, unit: float, cores: int, price: float) -> list[Row]:
         ("counting in all, EUR a TB", lambda rates: (counting(rates) + adding(rates)) * price / terabytes),
         ("distinct pieces, million", lambda rates: rates.distinct(size) / 1e6),
         ("counts, GB", lambda rates: rates.distinct(size) * rates.file_bytes / 1e9),
-        ("learning in one pass, GB of memory", lambda rates: rates.distinct(size) * rates.learn_bytes / 1e9),
+        ("learning, GB of memory", lambda rates: rates.distinct(size) * rates.learn_bytes / 1e9),
         ("learning, hours on one core", lambda rates: rates.distinct(size) / rates.learning / 3600),
         ("tokenizing, core-hours", tokenizing),
         (f"tokenizing, hours on {cores} cores", lambda rates: tokenizing(rates) / cores),
