@@ -10,7 +10,13 @@ from bpe_tokenizer import (
     BPETokenizer,
     PatternError,
 )
-from bpe_tokenizer.patterns import NAMED_PATTERNS, NamedPattern, pattern_name, resolve_split_pattern
+from bpe_tokenizer.patterns import (
+    NAMED_PATTERNS,
+    NamedPattern,
+    pattern_name,
+    resolve_split_pattern,
+    split_alike,
+)
 from shared import heading, library_files, refused, show
 
 TEXT = "I can't say 12345 words!"
@@ -43,6 +49,7 @@ def named_patterns() -> None:
         assert named.source
         assert resolve_split_pattern(name) == named.patterns
         assert pattern_name(named.patterns) == name
+        assert split_alike(named.patterns, named.patterns)
         assert resolve_split_pattern(SPLIT_PATTERNS[name]) == named.patterns
         found = pieces(name)
         assert "".join(found) == TEXT

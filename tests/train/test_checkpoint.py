@@ -207,7 +207,7 @@ def test_a_broken_checkpoint_is_refused(tmp_path: Path, corpus: list[Path]) -> N
 
 
 def test_what_a_kill_left_is_cleared(tmp_path: Path, corpus: list[Path]) -> None:
-    left = [tmp_path / f".{name}.0123.tmp" for name in ("pieces.counts", "merges.json")]
+    left = [tmp_path / f".{name}.0123456789abcdef.tmp" for name in ("pieces.counts", "merges.json")]
     for path in left:
         path.write_bytes(b"half")
     trained(corpus, tmp_path)
