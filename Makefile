@@ -89,7 +89,7 @@ test:  ## Run the tests of the core and of the package (minutes)
 # The random cases of a property; each run has others. Cargo must not look for the jobs of make, which it cannot reach.
 test-rust: export PROPTEST_CASES ?= 100
 test-rust:
-	MAKEFLAGS= $(CARGO) test --package bpe-tokenizer-core --package bpe-tokenizer-wasm
+	MAKEFLAGS= $(CARGO) test --workspace --exclude bpe-tokenizer-python
 
 test-python: $(VENV)/.built $(VENV)/.test
 	$(BIN)/python $(TESTS) -m "not slow" $(PYTEST)

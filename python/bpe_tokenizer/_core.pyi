@@ -27,6 +27,7 @@ __all__ = [
     "Tokenizer",
     "__version__",
     "find_bad_rows",
+    "find_roles",
     "from_printable",
     "give_back_large_blocks",
     "read_ids",
@@ -761,9 +762,10 @@ def find_bad_rows(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -
 # Makes the allocator return each large block to the system when it is freed, in the whole process.
 def give_back_large_blocks() -> None: ...
 
-# Bytes to GPT-2's printable characters, and back: None for a string with another character.
-# `contents`: the texts of special tokens, in the order of their ids.
+# The special tokens by role. `contents`: their texts, in the order of their ids.
 def find_roles(contents: Sequence[str]) -> dict[Literal["bos", "eos", "pad", "unk"], str]: ...
+
+# Bytes to GPT-2's printable characters, and back: None for a string with another character.
 def to_printable(token: bytes) -> str: ...
 def from_printable(token: str) -> bytes | None: ...
 
