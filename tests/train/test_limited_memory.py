@@ -182,9 +182,9 @@ import sys
 from pathlib import Path
 from bpe_tokenizer import BPETokenizer
 print("began", flush=True)
-BPETokenizer("gpt2").train(
-    Path(sys.argv[1]), 30000, verbose=False, max_memory="200MB", spill_directory=sys.argv[2], min_count=2
-)
+corpus = [Path(sys.argv[1])] * 20
+limits = {"max_memory": "200MB", "spill_directory": sys.argv[2], "min_count": 2}
+BPETokenizer("gpt2").train(corpus, 30000, verbose=False, **limits)
 """
 
 
