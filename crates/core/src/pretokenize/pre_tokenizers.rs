@@ -92,6 +92,9 @@ impl PreTokenizers {
         from: usize,
         allowed: impl Fn(char, char) -> bool,
     ) -> Option<usize> {
+        if !self.may_be_cut() {
+            return None; // without a look at each character
+        }
         let mut chars = text[from..].char_indices().rev();
         let (mut at, mut after) = chars.next()?;
         for (index, before) in chars {
