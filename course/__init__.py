@@ -15,7 +15,7 @@ __all__ = ["check"]
 def check(chapter: int, names: Mapping[str, Any]) -> None:
     """Check the answers to a chapter's exercises, and print one line for each exercise.
 
-    Output that the answers print is not shown. There is no time limit: interrupt an endless loop.
+    The check hides what the answers print, and has no time limit: interrupt an endless loop.
 
     Args:
         chapter: The number of the chapter.

@@ -236,7 +236,7 @@ def check_path(name: str, path: object) -> Path:
 
     Raises:
         ArgumentTypeError: It is neither.
-        OptionError: It is empty, or holds a NUL or a surrogate that stands for no byte.
+        OptionError: It is empty, or holds a NUL or a surrogate that is no byte.
 
     >>> check_path("path", "a\0b")
     Traceback (most recent call last):
@@ -251,7 +251,7 @@ def check_path(name: str, path: object) -> Path:
         raise ArgumentTypeError(f"{name} must be a str or a path object, not {type(path).__name__}") from None
     except UnicodeError:
         raise OptionError(
-            f"{name} is {shorten(path)}; a path cannot hold a lone surrogate, which stands for no byte"
+            f"{name} is {shorten(path)}; a path cannot hold a lone surrogate, which is no byte"
         ) from None
     if len(encoded) > _MAX_PATH:
         raise OptionError(

@@ -170,7 +170,7 @@ class AtomicFile:
                 self.temporary.replace(self.path)
 
     def create(self) -> None:
-        """Close the file, and move it into place where there is no file yet.
+        """Close the file, and move it into place, which must be free.
 
         Raises:
             WriteError: There is one, or this one cannot be moved.

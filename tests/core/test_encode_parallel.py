@@ -260,7 +260,7 @@ def test_a_worker_keeps_to_one_thread_unless_told(method: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_encodes_in_any_number_of_threads(tokenizer: BPETokenizer, long_text: str) -> None:
     expected = tokenizer.encode_to_numpy(long_text, threads=2)
     child = os.fork()
@@ -295,7 +295,7 @@ for form in ["NFC", "NFD", "NFKC", "NFKD"]:
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_does_not_wait_for_a_table_that_a_thread_makes() -> None:
     for _ in range(2):
         subprocess.run([sys.executable, "-c", FORKS_BESIDE_A_TABLE], check=True)
