@@ -11,14 +11,18 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from types import FrameType
+from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, WriteError
+from bpe_tokenizer import BPETokenizer, WriteError, atomic
 from bpe_tokenizer.atomic import AtomicFile, unfinished, write_atomically
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.locks import SAVE_LOCK
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 WRITER = """
 import os, sys, time
@@ -90,6 +94,35 @@ def test_an_error_while_a_file_is_written_leaves_nothing(tmp_path: Path) -> None
     with pytest.raises(TypeError), AtomicFile(tmp_path / "x") as file:
         file.write(1)  # type: ignore[arg-type]
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the stream, left open
+def test_ctrl_c_leaves_nothing_wherever_it_comes(tmp_path: Path) -> None:
+    for number in range(10_000):
+        remaining = number
+
+        def interrupt(frame: FrameType, event: str, _arg: object) -> TraceFunction | None:
+            nonlocal remaining
+            if frame.f_code.co_filename != atomic.__file__ or frame.f_code.co_name == "__del__":
+                return None
+            remaining -= event != "return"  # where Python looks for no signal
+            if remaining < 0:
+                raise KeyboardInterrupt
+            return interrupt
+
+        previous = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            with AtomicFile(tmp_path / "x") as file:
+                file.write(b"1")
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        finally:
+            sys.settrace(previous)
+        assert {path.name for path in tmp_path.iterdir()} <= {"x"}, number
+    assert number > 30
 
 
 # -- permissions, links, devices ------------------------------------------------------------------------

@@ -123,6 +123,11 @@ class AtomicFile:
                 with contextlib.suppress(OSError):  # a file system without permissions
                     self.temporary.chmod(stat.S_IMODE(mode))
 
+    def __del__(self) -> None:
+        """Leave nothing of a file that nobody holds: a Ctrl-C may come before its `with` has begun."""
+        if hasattr(self, "stream"):
+            self.abandon()
+
     def __enter__(self) -> AtomicFile:
         """Return the file."""
         return self
@@ -367,13 +372,18 @@ def _mode(path: Path) -> int | None:
 
 
 def _create(path: Path) -> tuple[Path, BinaryIO]:
-    """Create and lock a temporary file."""
+    """Create and lock a temporary file; a Ctrl-C meanwhile leaves none."""
     while True:
         temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(8)}.tmp")
-        stream = temporary.open("xb")
-        if sys.platform != "win32":
+        try:
+            stream = temporary.open("xb")
+            if sys.platform != "win32":
+                with contextlib.suppress(OSError):
+                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(stream.fileno()).st_nlink:
+                return temporary, stream
+            stream.close()  # another process removed the file before it was locked
+        except BaseException:
             with contextlib.suppress(OSError):
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(stream.fileno()).st_nlink:
-            return temporary, stream
-        stream.close()  # another process removed the file before it was locked
+                temporary.unlink()
+            raise
