@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +114,6 @@ def results(suite: Run, others: Mapping[str, Run]) -> str:
         *_ours(cases),
         *_memory(suite.of("memory")),
         *_others(others),
-        *_details(cases),
         *_left_out(suite),
     ]
     return "\n\n".join(parts) + "\n"
@@ -234,7 +232,7 @@ def _once(suite: Run) -> Iterator[str]:
 def _grid(cases: Sequence[_Result]) -> Iterator[str]:
     """Return gigatoken's arrays by corpus and vocabulary."""
     found = {
-        (case["case"][2], case["case"][3], case["case"][4]): _ratio(case["ratio"])
+        (case["case"][2], case["case"][3], case["case"][4]): f"{case['ratio'][0]:.2f}"
         for case in cases
         if case["case"][:2] == ["gigatoken", "numpy"]
     }
@@ -242,8 +240,8 @@ def _grid(cases: Sequence[_Result]) -> Iterator[str]:
         columns = list(dict.fromkeys(key[1:] for key in found))
         yield "## Documents to arrays, against gigatoken"
         yield (
-            "How many times as fast we are: the median of the turns, in brackets the lowest and the highest. "
-            "*Warm*: the process has encoded the text before. *Cold*: the first encode of a new process."
+            "How many times as fast we are. *Warm*: the process has encoded the text before. *Cold*: the first "
+            "encode of a new process."
         )
         yield _table(
             ["", *(f"{vocabulary}, {state}" for vocabulary, state in columns)],
@@ -266,10 +264,10 @@ def _lengths(cases: Sequence[_Result]) -> Iterator[str]:
         sizes = list(dict.fromkeys(mode.partition("-")[2] for mode in CALL_SIZES))
         sizes.sort(key=lambda size: CALL_SIZES[f"array-{size}"])
         yield "## Texts of every length"
-        yield "Bytes of a text; the median over the corpora, in brackets the lowest and the highest of them."
+        yield "Texts of this many bytes, one call each (modes `call-…` and `array-…`); the median over the corpora."
         yield _table(
             ["", *sizes],
-            [[title, *(_median(row.get(size, ())) for size in sizes)] for title, row in rows.items()],
+            [[title, *(_plain(row.get(size, ())) for size in sizes)] for title, row in rows.items()],
         )
 
 
@@ -285,12 +283,13 @@ def _modes(cases: Sequence[_Result]) -> Iterator[str]:
     yield "## Every mode"
     yield (
         "How many times as fast as each package we are: the median over all corpora and vocabularies, and "
-        "in brackets the lowest and the highest case. [The modes](benchmarks-detail.md)."
+        "in brackets the lowest and the highest case."
     )
     yield _table(
         ["mode", "cache", "threads", *peers],
         [[*key, *(_median(row.get(peer, ())) for peer in peers)] for key, row in ratios.items()],
     )
+    yield "\n".join(f"- `{mode}`: {text}." for mode, text in MODES.items() if mode not in CALL_SIZES)
 
 
 def _ours(cases: Sequence[_Result]) -> Iterator[str]:
@@ -308,7 +307,7 @@ def _ours(cases: Sequence[_Result]) -> Iterator[str]:
         yield "The speed of each as a multiple of another one of ours; below 1, it is slower."
         yield _table(
             ["", *corpora],
-            [[title, *(_median(row.get(corpus, ())) for corpus in corpora)] for title, row in rows.items()],
+            [[title, *(_plain(row.get(corpus, ())) for corpus in corpora)] for title, row in rows.items()],
         )
 
 
@@ -317,19 +316,17 @@ def _memory(results: Sequence[_Result]) -> Iterator[str]:
         return
     yield "## Peak memory"
     yield (
-        "One call in a new process with cl100k, in MB: the text or the file, the ids, and what the call "
-        "needed beyond both and beyond the process with the vocabulary loaded."
+        "One call in a new process with cl100k, in MB: what it needs beyond the text or the file, the ids, and "
+        "the process with the vocabulary loaded."
     )
-    names = ("input", "output", "extra")
+    rows: dict[str, dict[str, str]] = {}
+    for each in results:
+        peer, mode, corpus, _, _, threads = each["case"]
+        rows.setdefault(f"{peer}, `{mode}`, {_threads(threads)}", {})[corpus] = f"{each['extra'] / 1e6:,.0f}"
+    corpora = list(dict.fromkeys(corpus for row in rows.values() for corpus in row))
     yield _table(
-        ["", "input", "output", "beyond"],
-        [
-            [
-                f"{each['case'][0]}, `{each['case'][1]}`, {each['case'][2]}, {_threads(each['case'][5])}",
-                *(f"{each[name] / 1e6:,.0f}" for name in names),
-            ]
-            for each in results
-        ],
+        ["", *corpora],
+        [[title, *(row.get(corpus, "") for corpus in corpora)] for title, row in rows.items()],
     )
 
 
@@ -396,7 +393,7 @@ def _growth(run: Run) -> Iterator[str]:
         sizes = list(dict.fromkeys(result["units"] for result in run.of("growth")))
         (prose,) = run.of("prose")
         yield (
-            "Nanoseconds per byte of so many letters, spaces or emoji with cl100k and an empty cache, "
+            "Nanoseconds per byte of inputs of these lengths with cl100k and an empty cache, "
             f"and the slowest as a multiple of prose ({prose['ns']:.1f} ns per byte)."
         )
         yield _table(
@@ -406,36 +403,6 @@ def _growth(run: Run) -> Iterator[str]:
                 for name, row in rows.items()
             ],
         )
-
-
-def _details(cases: Sequence[_Result]) -> Iterator[str]:
-    """Return a table a mode: a row a vocabulary and corpus, a column a peer."""
-
-    def group(case: _Result) -> tuple[int, str, str]:
-        _, mode, _, _, state, threads = case["case"]
-        return [*MODES].index(mode), state, threads
-
-    yield "## Every case"
-    yield (
-        "The median ratio, in brackets the lowest and the highest of the turns, and the MB per second, ours "
-        "and the package's."
-    )
-    for (mode, state, threads), members in groupby(sorted(cases, key=group), group):
-        yield _detail(f"{[*MODES][mode]}, {state}, {_threads(threads)}", [*members])
-
-
-def _detail(title: str, cases: Sequence[_Result]) -> str:
-    peers = list(dict.fromkeys(case["case"][0] for case in cases))
-    cells: dict[str, dict[str, str]] = {}
-    for case in cases:
-        peer, _, corpus, vocabulary, _, _ = case["case"]
-        speeds = f"{case['ours']:,.0f} : {case['theirs']:,.0f}"
-        cells.setdefault(f"{vocabulary}, {corpus}", {})[peer] = f"{_ratio(case['ratio'])}, {speeds}"
-    table = _table(
-        ["", *("ours" if peer == OURS else peer for peer in peers)],
-        [[name, *(row.get(peer, "") for peer in peers)] for name, row in cells.items()],
-    )
-    return f"<details><summary>{title}</summary>\n\n{table}\n\n</details>"
 
 
 def _left_out(suite: Run) -> Iterator[str]:
@@ -468,6 +435,11 @@ def _median(ratios: Sequence[_Ratio]) -> str:
     if len(ratios) < 2:
         return "".join(map(_ratio, ratios))
     return _ratio(spread(ratio[0] for ratio in ratios))
+
+
+def _plain(ratios: Sequence[_Ratio]) -> str:
+    """Return the median of several cases' medians alone."""
+    return f"{spread(ratio[0] for ratio in ratios)[0]:.2f}" if ratios else ""
 
 
 def _range(values: Sequence[float]) -> str:
