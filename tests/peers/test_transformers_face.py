@@ -558,7 +558,7 @@ def test_rows_that_we_encoded_go_through_their_collators(pair: Pair) -> None:
 
 def test_the_blocks_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    document = "docs/transformers.md"
+    document = "docs/hugging-face.md"
     names: dict[str, Any] = {}
     found = list(blocks((ROOT / document).read_text(encoding="utf-8")))
     for block in found:

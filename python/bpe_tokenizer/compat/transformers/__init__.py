@@ -6,7 +6,7 @@
 argument, result and error is transformers', and this package's core encodes and decodes. The tokenizers of
 transformers are here by their names, such as `PreTrainedTokenizerFast` and `GPT2TokenizerFast`, and so is the
 rest of transformers, unchanged: `from bpe_tokenizer.compat.transformers import AutoModelForCausalLM`.
-`docs/transformers.md` lists the differences.
+`docs/hugging-face.md` lists the differences.
 """
 
 from __future__ import annotations
