@@ -240,8 +240,8 @@ def _grid(cases: Sequence[_Result]) -> Iterator[str]:
         columns = list(dict.fromkeys(key[1:] for key in found))
         yield "## Documents to arrays, against gigatoken"
         yield (
-            "How many times as fast we are. *Warm*: the process has encoded the text before. *Cold*: the first "
-            "encode of a new process."
+            "How many times as fast we are. *Warm*: the process has encoded the text before. *Cold*: the "
+            "first encode of a new process."
         )
         yield _table(
             ["", *(f"{vocabulary}, {state}" for vocabulary, state in columns)],
@@ -264,7 +264,7 @@ def _lengths(cases: Sequence[_Result]) -> Iterator[str]:
         sizes = list(dict.fromkeys(mode.partition("-")[2] for mode in CALL_SIZES))
         sizes.sort(key=lambda size: CALL_SIZES[f"array-{size}"])
         yield "## Texts of every length"
-        yield "Texts of this many bytes, one call each (modes `call-…` and `array-…`); the median over the corpora."
+        yield "Texts of this many bytes, one call each (`call-…`, `array-…`); the median over the corpora."
         yield _table(
             ["", *sizes],
             [[title, *(_plain(row.get(size, ())) for size in sizes)] for title, row in rows.items()],
@@ -316,8 +316,8 @@ def _memory(results: Sequence[_Result]) -> Iterator[str]:
         return
     yield "## Peak memory"
     yield (
-        "One call in a new process with cl100k, in MB: what it needs beyond the text or the file, the ids, and "
-        "the process with the vocabulary loaded."
+        "One call in a new process with cl100k, in MB: what it needs beyond the text or the file, the ids, "
+        "and the process with the vocabulary loaded."
     )
     rows: dict[str, dict[str, str]] = {}
     for each in results:
