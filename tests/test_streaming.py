@@ -7,8 +7,8 @@ import os
 import random
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
+from itertools import repeat
 from random import Random
 from typing import Any, Literal
 
@@ -44,6 +44,7 @@ from bpe_tokenizer.model import (
 from bpe_tokenizer.patterns import NAMED_PATTERNS, resolve_split_pattern
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from hostile import LONE_SURROGATES, hostile_texts, special_token_texts
+from linear import assert_linear
 from sampling import sample
 
 SPECIAL = ["<|a|>", "<|a|><|b|>", "b|>", "<|"]
@@ -220,21 +221,9 @@ def test_streams_of_one_tokenizer_are_apart(tokenizer: BPETokenizer) -> None:
     assert ids == [(tokenizer.encode("hello"), tokenizer.encode("world"))]
 
 
-def long_pieces(units: int) -> Iterator[str]:
-    """One piece, a character at a time."""
-    return ("a" for _ in range(units))
-
-
-def seconds(tokenizer: BPETokenizer, units: int) -> float:
-    begin = time.perf_counter()
-    assert sum(map(len, tokenizer.encode_streaming(long_pieces(units)))) > 0
-    return time.perf_counter() - begin
-
-
 def test_a_long_piece_in_short_chunks_takes_linear_time(tokenizer: BPETokenizer) -> None:
-    """Scanned again with every chunk, ten times the text would take a hundred times as long."""
-    small = min(seconds(tokenizer, 20_000) for _ in range(3))
-    assert seconds(tokenizer, 200_000) < 40 * small
+    """Each chunk is a character of one piece, which must not be scanned again with every chunk."""
+    assert_linear(lambda units: [*tokenizer.encode_streaming(repeat("a", units))], 200_000)
 
 
 MEMORY = """
@@ -351,21 +340,16 @@ def test_what_cannot_be_decoded(tokenizer: BPETokenizer) -> None:
         StreamDecoder(BPETokenizer())
 
 
-def test_a_step_costs_the_same_at_the_millionth_token(tokenizer: BPETokenizer) -> None:
-    decoder = StreamDecoder(tokenizer)
+def test_a_step_costs_the_same_after_many_tokens(tokenizer: BPETokenizer) -> None:
     ids = tokenizer.encode("some text, some more text; é日🙂" * 20)
 
-    def steps() -> float:
-        begin = time.perf_counter()
-        for token_id in ids:
-            decoder.step(token_id)
-        return time.perf_counter() - begin
+    def steps(units: int) -> None:
+        decoder = StreamDecoder(tokenizer)
+        for _ in range(units):
+            for token_id in ids:
+                decoder.step(token_id)
 
-    steps()
-    early = min(steps() for _ in range(20))
-    for _ in range(1_000_000 // len(ids)):
-        decoder.step(ids)
-    assert min(steps() for _ in range(20)) < 5 * early
+    assert_linear(steps, 50_000 // len(ids))
 
 
 def test_decoding_asynchronously(tokenizer: BPETokenizer, mixed_text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from bpe_tokenizer.model import (
     Split,
     Strip,
 )
+from linear import assert_linear
 
 GPT2 = Split("Split", r" ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
 MARKS = "\u0301\u0323\u0345\u0327"
@@ -87,19 +87,6 @@ ENCODED: dict[str, tuple[Callable[[], BPETokenizer], str]] = {
     "a word without an end": (lambda: of_characters(Metaspace("Metaspace", "▁", "first", False)), "é"),
     "a word after a space": (lambda: of_characters(Metaspace("Metaspace", "▁", "always", True)), "a"),
 }
-
-
-def assert_linear(work: Callable[[int], object], units: int) -> None:
-    """Four times the input takes about four times the CPU time; sixteen times if work is repeated."""
-
-    def seconds(units: int) -> float:
-        begin = time.process_time()
-        work(units)
-        return time.process_time() - begin
-
-    work(units)
-    small = min(seconds(units) for _ in range(3))
-    assert min(seconds(4 * units) for _ in range(2)) < 9 * max(small, 0.02)
 
 
 @pytest.mark.sampled(0.16)

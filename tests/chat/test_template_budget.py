@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -467,21 +466,14 @@ def test_threads_have_their_own_budgets() -> None:
     assert len(failed) == 1
 
 
-@pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_stops_a_rendering() -> None:
-    script = (
-        "import math\nfrom bpe_tokenizer.chat import template_budget\n"
-        "from bpe_tokenizer.chat.jinja.template import JinjaTemplate\nprint('ready', flush=True)\n"
-        "source = '{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}'\n"
-        "with template_budget(math.inf): JinjaTemplate(source).render([{'role': 'user', 'content': 'x'}])"
-    )
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", script], stdout=pipe, stderr=pipe) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"ready\n"
-        time.sleep(0.3)
-        start = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=20)
-        assert time.monotonic() - start < 5
-        assert b"KeyboardInterrupt" in errors
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer of CPU time")
+def test_a_signal_stops_a_rendering() -> None:
+    """As Ctrl-C does; the signal comes after some CPU time of this process, however busy the machine is."""
+    chat = JinjaTemplate("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}")
+    before = signal.signal(signal.SIGVTALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.1)
+        with template_budget(math.inf), pytest.raises(KeyboardInterrupt):
+            chat.render(HELLO)
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
