@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -19,54 +19,36 @@ from bpe_tokenizer.errors import ChatTemplateError
 from chat_cases import JINJA, Undeclared, chat_tokenizer, published, published_names
 from conversations import vary
 
-# The end tokens of the turns of published templates, and of the last turn if it ends differently.
-ENDS: Mapping[str, tuple[str, str]] = {
-    "HuggingFaceTB-SmolLM3-3B": ("<|im_end|>", "<|im_end|>"),
-    "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use": ("<|im_end|>", "<|im_end|>"),
-    "Qwen-Qwen2.5-7B-Instruct": ("<|im_end|>", "<|im_end|>"),
-    "Qwen-Qwen3-0.6B": ("<|im_end|>", "<|im_end|>"),
-    "deepseek-ai-DeepSeek-V3.1": ("<｜end▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
-    "google-gemma-2-2b-it": ("<end_of_turn>", "<end_of_turn>"),
-    "ibm-granite-granite-4.0": ("<|end_of_text|>", "<|end_of_text|>"),
-    "meta-llama-Llama-3.1-8B-Instruct": ("<|eot_id|>", "<|eot_id|>"),
-    "meta-llama-Llama-3.2-3B-Instruct": ("<|eot_id|>", "<|eot_id|>"),
-    "microsoft-Phi-3.5-mini-instruct": ("<|end|>", "<|end|>"),
-    # Its eos_token, which is the tokenizer's: here another one than Mistral's.
-    "mistralai-Mistral-Nemo-Instruct-2407": ("<|endoftext|>", "<|endoftext|>"),
-    "openai-gpt-oss-120b": ("<|end|>", "<|return|>"),
+# The templates by the end token of a turn. That of Mistral Nemo is its eos_token, which is the tokenizer's.
+ENDS = {
+    name: end
+    for end, names in {
+        "<|im_end|>": "HuggingFaceTB-SmolLM3-3B; NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use; chatml; "
+        "gpt-4; Qwen-Qwen2.5-7B-Instruct; Qwen-Qwen3-0.6B; plain turns",
+        "<|eot_id|>": "meta-llama-Llama-3.1-8B-Instruct; meta-llama-Llama-3.2-3B-Instruct; llama3",
+        "<|end|>": "microsoft-Phi-3.5-mini-instruct; openai-gpt-oss-120b; phi3; harmony; "
+        "roles inside of tokens; generation; another end for the last",
+        "<end_of_turn>": "google-gemma-2-2b-it; gemma",
+        "<｜end▁of▁sentence｜>": "deepseek-ai-DeepSeek-V3.1",
+        "<|end_of_text|>": "ibm-granite-granite-4.0",
+        "<|endoftext|>": "mistralai-Mistral-Nemo-Instruct-2407",
+        "</s>": "mistral",
+        "": "alpaca; no markup but words",
+    }.items()
+    for name in names.split("; ")
 }
-OWN_ENDS: Mapping[str, tuple[str, str]] = {
-    "plain turns": ("<|im_end|>", "<|im_end|>"),
-    "roles inside of tokens": ("<|end|>", "<|end|>"),
-    "generation": ("<|end|>", "<|end|>"),
-    "another end for the last": ("<|end|>", "<|return|>"),
-    "no markup but words": ("", ""),
-}
+# Those whose last turn ends differently.
+LAST_ENDS = dict.fromkeys(["openai-gpt-oss-120b", "another end for the last"], "<|return|>")
 # What the model writes before a plain reply, in all turns but the last and in the last: the generation prompt
 # lacks it.
+FINAL = "<|channel|>final<|message|>"
 LEADS: Mapping[str, tuple[str, str]] = {
     "Qwen-Qwen3-0.6B": ("", "<think>\n\n</think>\n\n"),
-    "openai-gpt-oss-120b": ("<|channel|>final<|message|>", "<|channel|>final<|message|>"),
+    "openai-gpt-oss-120b": (FINAL, FINAL),
     "another end for the last": ("<|message|>", "<|message|>"),
-    "harmony": ("<|channel|>final<|message|>", "<|channel|>final<|message|>"),
+    "harmony": (FINAL, FINAL),
 }
-BUILT_IN_ENDS = {
-    "llama3": "<|eot_id|>",
-    "chatml": "<|im_end|>",
-    "alpaca": "",
-    "mistral": "</s>",
-    "gemma": "<end_of_turn>",
-    "phi3": "<|end|>",
-    "gpt-4": "<|im_end|>",
-    "harmony": "<|end|>",
-}
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> BPETokenizer:
-    return chat_tokenizer()
-
-
+ROLES = {"s": "system", "u": "user", "a": "assistant", "t": "tool"}
 TOOL = {
     "type": "function",
     "function": {
@@ -77,6 +59,11 @@ TOOL = {
 }
 
 
+@pytest.fixture(scope="module")
+def tokenizer() -> BPETokenizer:
+    return chat_tokenizer()
+
+
 def masked_text(tokenizer: BPETokenizer, messages: Any, template: Any, **options: Any) -> str:
     ids, mask = tokenizer.apply_chat_template(messages, template, return_assistant_mask=True, **options)
     assert len(ids) == len(mask)
@@ -84,37 +71,38 @@ def masked_text(tokenizer: BPETokenizer, messages: Any, template: Any, **options
     return tokenizer.decode([token_id for token_id, learned in zip(ids, mask, strict=True) if learned])
 
 
-def plain_talk(*roles: str) -> list[dict[str, str]]:
+def plain_talk(roles: str, fields: Mapping[int, Mapping[str, str]] | None = None) -> list[dict[str, str]]:
+    """Messages of roles like "uaua": "u0.", "a1.", ..., with other fields of some."""
     # Letters without white space at the ends: nothing strips them, and no token joins them with markup.
-    return [{"role": role, "content": f"{role[0]}{number}."} for number, role in enumerate(roles)]
+    return [
+        {"role": ROLES[role], "content": f"{role}{number}."} | dict((fields or {}).get(number, {}))
+        for number, role in enumerate(roles)
+    ]
 
 
-TALKS = [
-    plain_talk("user", "assistant"),
-    plain_talk("user", "assistant", "user", "assistant", "user", "assistant"),
-    plain_talk("user", "assistant", "user"),
-]
+TALKS = [plain_talk("ua"), plain_talk("uauaua"), plain_talk("uau")]
 
 
-def expected(talk: Sequence[Mapping[str, str]], ends: tuple[str, str], name: str = "") -> str:
+def expected(talk: Sequence[Mapping[str, str]], name: str, last_end: str | None = None) -> str:
     texts = [message["content"] for message in talk if message["role"] == "assistant"]
     last = len(texts) - 1 if talk[-1]["role"] == "assistant" else len(texts)
+    ends = (ENDS[name], LAST_ENDS.get(name, ENDS[name]) if last_end is None else last_end)
     leads = LEADS.get(name, ("", ""))
     return "".join(leads[at == last] + text + ends[at == last] for at, text in enumerate(texts))
 
 
 @pytest.mark.parametrize("name", [name for name in BUILT_IN if name != "alpaca"])
 def test_turns_of_built_in_templates(name: str, tokenizer: BPETokenizer) -> None:
-    end, lead = BUILT_IN_ENDS[name], LEADS.get(name, ("", ""))[0]
-    for talk in [*TALKS, plain_talk("assistant", "user", "assistant", "assistant"), plain_talk("assistant")]:
+    end, lead = ENDS[name], LEADS.get(name, ("", ""))[0]
+    for talk in [*TALKS, plain_talk("auaa"), plain_talk("a")]:
         for prompt in (True, False):
             last = "<|return|>" if name == "harmony" and not prompt else end
             # No prompt shows what the model writes at the start of a conversation.
             hides = bool(lead) and talk[0]["role"] == "assistant"
             for template in (name, Undeclared(BUILT_IN[name]))[: 1 if hides else 2]:
                 text = masked_text(tokenizer, talk, template, add_generation_prompt=prompt)
-                assert text == expected(talk, (end, last), name)
-    with_system = plain_talk("system", "user", "assistant")
+                assert text == expected(talk, name, last)
+    with_system = plain_talk("sua")
     assert masked_text(tokenizer, with_system, name) == f"{lead}a2.{end}"
     prompted = masked_text(tokenizer, with_system[1:], name, system_prompt="Be brief.")
     assert prompted == f"{lead}a2.{end}"
@@ -125,7 +113,7 @@ def test_turns_of_jinja_templates(name: str, tokenizer: BPETokenizer) -> None:
     for talk in TALKS:
         for template in (JINJA[name], Undeclared(JinjaTemplate(JINJA[name]))):
             text = masked_text(tokenizer, talk, template, add_generation_prompt=False)
-            assert text == expected(talk, OWN_ENDS[name], name)
+            assert text == expected(talk, name)
 
 
 @pytest.mark.parametrize("name", published_names())
@@ -134,7 +122,7 @@ def test_turns_of_published_templates(name: str, tokenizer: BPETokenizer) -> Non
     tools = [TOOL] if "Hermes" in name else None
     for talk in TALKS:
         text = masked_text(tokenizer, talk, source, add_generation_prompt=False, tools=tools)
-        assert text == expected(talk, ENDS[name], name)
+        assert text == expected(talk, name)
     assert masked_text(tokenizer, talk, source, tools=tools) == text
 
 
@@ -154,11 +142,9 @@ def test_turns_with_calls_of_tools(name: str, tokenizer: BPETokenizer) -> None:
     options: dict[str, Any] = {"tools": [TOOL], "add_generation_prompt": False}
     text = masked_text(tokenizer, talk, source, **options)
     first, _, second = text.partition(LEADS.get(name, ("", ""))[1] + "Yes.")
-    assert second == ENDS[name][1]
-    assert "rain" in first
-    assert "Zug" in first
-    assert "QUESTION" not in text
-    assert "RESULT" not in text
+    assert second == LAST_ENDS.get(name, ENDS[name])
+    assert [part in first for part in ("rain", "Zug")] == [True, True]
+    assert [part in text for part in ("QUESTION", "RESULT")] == [False, False]
     # What asks for a reply is not the model's. What it writes from there until the tool answers is.
     asked = tokenizer.apply_chat_template(talk[:1], source, tools=[TOOL], tokenize=False)
     whole = tokenizer.apply_chat_template(talk, source, tokenize=False, **options)
@@ -187,8 +173,7 @@ def test_exact_turns_with_calls_of_tools(tokenizer: BPETokenizer) -> None:
     repeating = source.replace(
         "{% else %}{{ m.content }}",
         "{% elif m.role == 'tool' %}{{ messages[loop.index0 - 1].tool_calls[0].function.name }}: "
-        "{{ m.content }}"
-        "{% else %}{{ m.content }}",
+        "{{ m.content }}{% else %}{{ m.content }}",
     )
     assert masked_text(tokenizer, talk, repeating) == written * 2 + "<|im_end|>"
 
@@ -198,7 +183,7 @@ def test_turns_are_found_without_being_declared(name: str) -> None:
     """The spans found by rendering the first messages equal the built-in templates' own."""
     template = BUILT_IN[name]
     undeclared = Undeclared(template)
-    special = frozenset(filter(None, [*BUILT_IN_ENDS.values(), "<|return|>"]))
+    special = frozenset(filter(None, [*(ENDS[each] for each in BUILT_IN), "<|return|>"]))
     for seed in range(200):
         last = "assistant" if seed % 3 else "user"
         talk = vary(seed, tools=False, reasoning=False, documents=False, last=last).messages
@@ -217,20 +202,16 @@ def test_turns_are_found_without_being_declared(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["chatml", "llama3", "phi3", "mistral", "gemma"])
 def test_empty_turns_are_their_end_tokens(name: str, tokenizer: BPETokenizer) -> None:
-    end = BUILT_IN_ENDS[name]
-    talk = plain_talk("user", "assistant", "user", "assistant")
-    talk[1]["content"] = ""
+    talk = plain_talk("uaua", {1: {"content": ""}})
     for template in (name, Undeclared(BUILT_IN[name])):
-        assert masked_text(tokenizer, talk, template, add_generation_prompt=False) == f"{end}a3.{end}"
+        text = masked_text(tokenizer, talk, template, add_generation_prompt=False)
+        assert text == f"{ENDS[name]}a3.{ENDS[name]}"
 
 
 def test_contents_that_a_template_strips_or_drops(tokenizer: BPETokenizer) -> None:
     stripping = JINJA["roles inside of tokens"]
-    talk = plain_talk("user", "assistant", "user", "assistant")
-    talk[1]["content"] = "  yes \n"
-    talk[3]["content"] = " \n "
-    text = masked_text(tokenizer, talk, stripping, add_generation_prompt=False)
-    assert text == "yes<|end|><|end|>"
+    talk = plain_talk("uaua", {1: {"content": "  yes \n"}, 3: {"content": " \n "}})
+    assert masked_text(tokenizer, talk, stripping, add_generation_prompt=False) == "yes<|end|><|end|>"
     dropping = "{% for m in messages[-2:] %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
     assert masked_text(tokenizer, TALKS[1], dropping) == "a5.<|end|>"
 
@@ -241,88 +222,43 @@ def test_reasoning_is_learned_where_it_is_written(tokenizer: BPETokenizer) -> No
         "<think>{{ m.thinking }}</think>{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
     )
-    talk: list[dict[str, str]] = plain_talk("user", "assistant", "user", "assistant")
-    talk[1]["thinking"] = talk[3]["thinking"] = "hm"
+    talk = plain_talk("uaua", {1: {"thinking": "hm"}, 3: {"thinking": "hm"}})
     text = masked_text(tokenizer, talk, source, add_generation_prompt=False)
     assert text == "a1.<|im_end|><think>hm</think>a3.<|im_end|>"
 
 
-class Thinking:
-    """A template in Python: reasoning in tags, before the content of a turn."""
-
-    source = "<|im_start|><think></think><|im_end|>"
-
-    def render(
-        self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True, **_: Any
-    ) -> Rendered:
-        segments = []
-        for number, message in enumerate(messages):
-            role, content = (Origin("messages", number, field) for field in ("role", "content"))
-            segments += [Segment("<|im_start|>"), Segment(message["role"], role), Segment("\n")]
-            if "thinking" in message:
-                thinking = Segment(message["thinking"], Origin("messages", number, "thinking"))
-                segments += [Segment("<think>"), thinking, Segment("</think>")]
-            segments += [Segment(message["content"], content), Segment("<|im_end|>\n")]
-        if add_generation_prompt:
-            segments.append(Segment("<|im_start|>assistant\n"))
-        return Rendered(tuple(segments))
-
-
-@pytest.mark.parametrize("prompted", [False, True])
-def test_markup_between_a_header_and_contents_is_learned(prompted: bool, tokenizer: BPETokenizer) -> None:
-    talk: list[dict[str, str]] = plain_talk("user", "assistant", "user", "assistant", "assistant")
-    talk[1]["thinking"] = talk[4]["thinking"] = "hm"
-    text = masked_text(tokenizer, talk, Thinking(), add_generation_prompt=prompted)
-    thought = "<think>hm</think>"
-    assert text == f"{thought}a1.<|im_end|>a3.<|im_end|>{thought}a4.<|im_end|>"
-
-
-# A template in Python. It yields its markup, and the contents as (message, field).
-Writer: TypeAlias = Callable[[Messages, bool], Iterator[str | tuple[int, str]]]
+# Templates whose loops are not followed, as those in Python: only more renderings show whose their markup is.
 TOKENS = frozenset(("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|end|>", "<|return|>"))
+ASKS = "{{ '<|assistant|>' if add_generation_prompt }}"
 
 
-def learned(write: Writer, talk: Messages, special: Collection[str] = TOKENS) -> list[str]:
+def learned(source: str, talk: Messages, special: Collection[str] = TOKENS) -> list[str]:
     """Return the texts that the model must produce, one for each turn."""
+    template = JinjaTemplate(source)
 
     def render(messages: Messages, asks: bool) -> Rendered:
-        segments: list[Segment] = []
-        for part in write(messages, asks):
-            text = part if isinstance(part, str) else messages[part[0]][part[1]]
-            origin = None if isinstance(part, str) else Origin("messages", *part)
-            if segments and segments[-1].origin == origin:
-                text = segments.pop().text + text
-            segments += [Segment(text, origin)] if text else []
-        return Rendered(tuple(segments))
+        return template.render(messages, add_generation_prompt=asks)
 
     rendered = render(talk, False)
     return [rendered.text[start:end] for start, end in assistant_spans(rendered, talk, render, special)]
 
 
-def turns(
-    end: str = "<|end|>", last: str | None = None, close: str = "", ends_with_assistant: bool = True
-) -> Writer:
+def each(message: str, prompt: str = ASKS) -> str:
+    return "{% for m in messages %}" + message + "{% endfor %}" + prompt
+
+
+def turns(end: str = "<|end|>", last: str | None = None, close: str = "") -> str:
     """Return a template.
 
     Args:
         end: The text after each message.
         last: The text after a reply that is the last message.
         close: The text at the end of a conversation without a generation prompt.
-        ends_with_assistant: Whether the last message can be a reply.
     """
-
-    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
-        answered = messages[-1]["role"] == "assistant"
-        if answered and not ends_with_assistant:
-            raise ChatTemplateError("the last message is a reply")
-        for number, message in enumerate(messages):
-            yield f"<|{message['role']}|>"
-            yield number, "content"
-            final = answered and not asks and number == len(messages) - 1
-            yield end if last is None or not final else last
-        yield "<|assistant|>" if asks else close
-
-    return write
+    final = "loop.last and m.role == 'assistant' and not add_generation_prompt"
+    ends = f"{{{{ {(end if last is None else last)!r} if {final} else {end!r} }}}}"
+    asks = f"{{{{ '<|assistant|>' if add_generation_prompt else {close!r} }}}}"
+    return each("<|{{ m.role }}|>{{ m.content }}" + ends, asks)
 
 
 @pytest.mark.parametrize("empty", [None, 0, 1, 2, 3])
@@ -338,141 +274,113 @@ def turns(
         pytest.param(turns("\nNEXT\n", "\nDONE\n"), ("", "\nDONE"), id="another text of the last turn"),
     ],
 )
-def test_end_markers_of_templates_in_python(
-    template: Writer, ends: tuple[str, str], empty: int | None
-) -> None:
+def test_end_markers(template: str, ends: tuple[str, str], empty: int | None) -> None:
     """They are learned after texts and empty replies, and no header of a user is."""
-    talk = plain_talk("user", "assistant", "user", "assistant")
-    if empty is not None:
-        talk[empty]["content"] = ""
+    talk = plain_talk("uaua", {} if empty is None else {empty: {"content": ""}})
     wanted = [talk[1]["content"] + ends[0], talk[3]["content"] + ends[1]]
     assert learned(template, talk) == [turn for turn in wanted if turn]
     assert learned(template, [*talk, {"role": "user", "content": "u4."}])[0] == (wanted[0] or "a3.")
 
 
 def test_end_markers_that_are_no_special_tokens() -> None:
-    talk = plain_talk("user", "assistant", "user", "assistant")
-    talk[1]["content"] = ""
+    talk = plain_talk("uaua", {1: {"content": ""}})
     assert learned(turns("</s>\n"), talk, special=()) == ["</s>", "a3.</s>"]
 
 
-def test_turns_of_a_template_that_rejects_a_reply_at_the_end() -> None:
-    """No rendering shows where a turn ends, so it is the next special token."""
-    talk = plain_talk("user", "assistant", "user", "assistant", "user")
-    assert learned(turns(ends_with_assistant=False), talk) == ["a1.<|end|>", "a3.<|end|>"]
-
-
-def test_turns_without_headers() -> None:
-    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
-        for number, message in enumerate(messages):
-            yield number, "content"
-            yield "<|end|>" if message["role"] == "assistant" else ""
-
-    talk = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ""}]
-    talk += [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
-    assert learned(write, talk) == ["<|end|>", "y<|end|>"]
-
-
-def test_an_empty_reply_without_an_end_is_no_turn() -> None:
-    """The text of the next message is not its own."""
-
-    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
-        for number, message in enumerate(messages):
-            yield number, "content"
-            yield "<|end|>" if message["role"] == "user" else ""
-        yield "<|return|>" if messages[-1]["role"] == "assistant" else ""
-
-    talk = plain_talk("user", "assistant", "user", "assistant")
-    talk[1]["content"] = ""
-    assert learned(write, talk) == ["a3.<|return|>"]
-
-
-def test_an_empty_reply_in_front_of_all_messages() -> None:
-    """A template need not render a conversation without messages."""
-    talk = plain_talk("assistant", "user", "assistant")
-    talk[0]["content"] = ""
-    assert learned(turns(), talk) == ["a2.<|end|>"]
-
-
-@pytest.mark.parametrize("repeated", ["", "before", "after"])
-def test_a_call_that_its_result_repeats_is_learned_once(repeated: str) -> None:
-    """With the markup around it. The template has no generation prompt after a reply."""
-
-    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
-        for number, message in enumerate(messages):
-            yield f"<|{message['role']}|>"
-            if message["role"] == "tool" and repeated == "before":
-                yield number - 1, "call"
-                yield " says "
-            yield number, "content"
-            if message["role"] == "tool" and repeated == "after":
-                yield " says "
-                yield number - 1, "call"
-            if "call" in message:
-                yield "<call>"
-                yield number, "call"
-                yield "</call>"
-            yield "<|end|>"
-        if asks and messages[-1]["role"] == "assistant":
-            raise ChatTemplateError("a reply to a reply")
-        yield "<|assistant|>" if asks else ""
-
-    talk: list[dict[str, str]] = plain_talk("system", "user", "assistant", "tool", "assistant")
-    talk[2] |= {"content": "", "call": "rain"}
-    assert learned(write, talk) == ["<call>rain</call><|end|>", "a4.<|end|>"]
-    talk[2]["content"] = "a2."
-    assert learned(write, talk) == ["a2.<call>rain</call><|end|>", "a4.<|end|>"]
-    talk[4]["content"] = ""
-    assert learned(write, talk) == ["a2.<call>rain</call><|end|>", "<|end|>"]
-
-
-def test_a_turn_with_a_text_of_another_message_in_it() -> None:
-    """That text is not learned, and the turn goes on after it."""
-
-    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
-        for number, message in enumerate(messages):
-            yield f"<|{message['role']}|>"
-            if message["role"] == "assistant":
-                yield number, "thinking"
-                yield number - 1, "content"
-            yield number, "content"
-            yield "<|end|>"
-        yield "<|assistant|>" if asks else ""
-
-    talk: list[dict[str, str]] = plain_talk("system", "user", "assistant", "user")
-    talk[2]["thinking"] = "hm"
-    assert learned(write, talk) == ["hm", "a2.<|end|>"]
-
-
-def thinking(prompt: str) -> Writer:
+def thinking(prompt: str) -> str:
     """Return a template with reasoning in tags, and with a generation prompt."""
+    thought = "{% if m.thinking %}<think>{{ m.thinking }}</think>{% endif %}"
+    asks = f"{{{{ {prompt!r} if add_generation_prompt }}}}"
+    return each("<|{{ m.role }}|>" + thought + "{{ m.content }}<|end|>", asks)
 
-    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
-        for number, message in enumerate(messages):
-            yield f"<|{message['role']}|>"
-            if "thinking" in message:
-                yield "<think>"
-                yield number, "thinking"
-                yield "</think>"
-            yield number, "content"
-            yield "<|end|>"
-        yield prompt if asks else ""
 
-    return write
+EMPTY, HM, CALL = {"content": ""}, {"thinking": "hm"}, {"call": "rain"}
+REPEATED = "{% if m.role == 'tool' %}{{ messages[loop.index0 - 1].call }} says {% endif %}"
+
+
+def calling(before: str = "", after: str = "") -> str:
+    """Return a template with calls, which has no generation prompt after a reply."""
+    call = "{% if m.call %}<call>{{ m.call }}</call>{% endif %}<|end|>"
+    refuses = "{% if add_generation_prompt and messages[-1].role == 'assistant' %}{{ raise_exception('no') }}"
+    return refuses + "{% endif %}" + each("<|{{ m.role }}|>" + before + "{{ m.content }}" + after + call)
 
 
 @pytest.mark.parametrize(
-    ("prompt", "turn"),
+    ("source", "roles", "fields", "wanted"),
     [
-        ("<|assistant|>", "<think>hm</think>a1.<|end|>"),
-        ("<|assistant|><think>", "hm</think>a1.<|end|>"),
-        ("<|assistant|><think>\n", "hm</think>a1.<|end|>"),
+        # No rendering shows where a turn ends, so it is the next special token.
+        (
+            "{% if messages[-1].role == 'assistant' %}{{ raise_exception('no') }}{% endif %}" + turns(),
+            *("uauau", {}, "a1.<|end|>; a3.<|end|>"),
+        ),
+        # Turns without headers.
+        (
+            each("{{ m.content }}{{ '<|end|>' if m.role == 'assistant' }}", ""),
+            *("uaua", {1: EMPTY}, "<|end|>; a3.<|end|>"),
+        ),
+        # An empty reply without an end is no turn: the text of the next message is not its own.
+        (
+            each(
+                "{{ m.content }}{{ '<|end|>' if m.role == 'user' }}",
+                "{{ '<|return|>' if messages[-1].role == 'assistant' }}",
+            ),
+            *("uaua", {1: EMPTY}, "a3.<|return|>"),
+        ),
+        # An empty reply in front of all messages: a template need not render a conversation without messages.
+        (turns(), "aua", {0: EMPTY}, "a2.<|end|>"),
+        # A text of another message in a turn is not learned, and the turn goes on after it.
+        (
+            each(
+                "<|{{ m.role }}|>{% if m.role == 'assistant' %}{{ m.thinking }}"
+                "{{ messages[loop.index0 - 1].content }}{% endif %}{{ m.content }}<|end|>"
+            ),
+            *("suau", {2: HM}, "hm; a2.<|end|>"),
+        ),
+        # A call that its result repeats is learned once, with the markup around it.
+        *(
+            (calling(**{where: REPEATED} if where else {}), "suata", fields, wanted)
+            for where in ("", "before", "after")
+            for fields, wanted in [
+                ({2: CALL | EMPTY}, "<call>rain</call><|end|>; a4.<|end|>"),
+                ({2: CALL}, "a2.<call>rain</call><|end|>; a4.<|end|>"),
+                ({2: CALL, 4: EMPTY}, "a2.<call>rain</call><|end|>; <|end|>"),
+            ]
+        ),
+        # The markup that the generation prompt holds is given.
+        (thinking("<|assistant|>"), "ua", {1: HM}, "<think>hm</think>a1.<|end|>"),
+        (thinking("<|assistant|><think>"), "ua", {1: HM}, "hm</think>a1.<|end|>"),
+        (thinking("<|assistant|><think>\n"), "ua", {1: HM}, "hm</think>a1.<|end|>"),
+        (
+            thinking("<|assistant|>"),
+            *("uauaa", {1: HM, 4: HM}),
+            "<think>hm</think>a1.<|end|>; a3.<|end|>; <think>hm</think>a4.<|end|>",
+        ),
+        (thinking("<|assistant|>"), "aua", {2: HM}, "a0.<|end|>; <think>hm</think>a2.<|end|>"),
+        # Nothing tells what the model is given in front of all messages; later on, the prompt does.
+        (
+            each(
+                "{{ '\nBot: say ' if m.role == 'assistant' else '\nUser: ' }}{{ m.content }}",
+                "{{ '\nBot:' if add_generation_prompt }}",
+            ),
+            *("auau", {}, "a0.;  say a2."),
+        ),
+        # A generation prompt that depends on the message before.
+        (
+            each(
+                "{{ '<|assistant|><think></think>' if m.role == 'assistant' else '<|other|>' }}"
+                "{{ m.content }}<|end|>",
+                ASKS + "{{ '<think></think>' if add_generation_prompt and messages[-1].role == 'tool' }}",
+            ),
+            "uataua",
+            {},
+            "<think></think>a1.<|end|>; a3.<|end|>; <think></think>a5.<|end|>",
+        ),
     ],
 )
-def test_the_markup_that_the_generation_prompt_holds_is_given(prompt: str, turn: str) -> None:
-    talk: list[dict[str, str]] = plain_talk("user", "assistant")
-    talk[1]["thinking"] = "hm"
-    assert learned(thinking(prompt), talk) == [turn]
+def test_turns_of_templates_that_are_not_followed(
+    source: str, roles: str, fields: Mapping[int, Mapping[str, str]], wanted: str
+) -> None:
+    assert "; ".join(learned(source, plain_talk(roles, fields))) == wanted
 
 
 @pytest.mark.parametrize(
@@ -489,58 +397,23 @@ def test_the_markup_that_the_generation_prompt_holds_is_given(prompt: str, turn:
     ],
 )
 def test_markup_before_a_plain_content(prompt: str, header: str, turn: str) -> None:
-    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
-        for number, message in enumerate(messages):
-            yield header if message["role"] == "assistant" else "User:"
-            yield number, "content"
-            yield "<|end|>"
-        yield prompt if asks else ""
-
-    talk = plain_talk("user", "assistant", "user", "assistant")
-    assert learned(write, talk) == [turn, turn.replace("a1.", "a3.")]
+    message = f"{{{{ {header!r} if m.role == 'assistant' else 'User:' }}}}{{{{ m.content }}}}<|end|>"
+    source = each(message, f"{{{{ {prompt!r} if add_generation_prompt }}}}")
+    talk = plain_talk("uaua")
+    assert learned(source, talk) == [turn, turn.replace("a1.", "a3.")]
     # Nothing tells what is given in front of the first message.
-    assert learned(write, talk[1:])[0] == "a1.<|end|>"
-
-
-def test_a_first_turn_that_looks_like_a_later_one() -> None:
-    """Nothing tells what the model is given in front of all messages; later on, the prompt does."""
-
-    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
-        for number, message in enumerate(messages):
-            yield "\nBot: say " if message["role"] == "assistant" else "\nUser: "
-            yield number, "content"
-        yield "\nBot:" if asks else ""
-
-    assert learned(write, plain_talk("assistant", "user", "assistant", "user")) == ["a0.", " say a2."]
-
-
-def test_a_generation_prompt_that_depends_on_the_message_before() -> None:
-    def write(messages: Messages, asks: bool) -> Iterator[str | tuple[int, str]]:
-        for number, message in enumerate(messages):
-            yield "<|assistant|><think></think>" if message["role"] == "assistant" else "<|other|>"
-            yield number, "content"
-            yield "<|end|>"
-        opening = "<think></think>" if messages[-1]["role"] == "tool" else ""
-        yield f"<|assistant|>{opening}" if asks else ""
-
-    talk = plain_talk("user", "assistant", "tool", "assistant", "user", "assistant")
-    thought = "<think></think>"
-    assert learned(write, talk) == [f"{thought}a1.<|end|>", "a3.<|end|>", f"{thought}a5.<|end|>"]
+    assert learned(source, talk[1:])[0] == "a1.<|end|>"
 
 
 def test_markup_that_no_generation_prompt_tells_from_a_header() -> None:
-    talk: list[dict[str, str]] = plain_talk("assistant", "user", "assistant")
-    talk[2]["thinking"] = "hm"
     problem = "the chat template does not tell which markup in front of it the model is given"
-    for content in ("a2.", ""):
-        silent = [*talk[:2], talk[2] | {"content": content}]
-        with pytest.raises(OptionError, match=f"^message 2: {problem}"):
-            learned(thinking(""), silent)
-    assert learned(thinking("<|assistant|>"), talk) == ["a0.<|end|>", "<think>hm</think>a2.<|end|>"]
-    # There is no prompt in front of the first message.
-    talk[0]["thinking"] = "hm"
-    with pytest.raises(OptionError, match=f"^message 0: {problem}"):
-        learned(thinking("<|assistant|>"), talk)
+    for prompt, fields, place in (
+        ("", {2: HM}, 2),
+        ("", {2: HM | EMPTY}, 2),
+        ("<|assistant|>", {0: HM, 2: HM}, 0),  # there is no prompt in front of the first message
+    ):
+        with pytest.raises(OptionError, match=f"^message {place}: {problem}"):
+            learned(thinking(prompt), plain_talk("aua", fields))
 
 
 def test_documents_are_not_learned(tokenizer: BPETokenizer) -> None:
@@ -556,7 +429,7 @@ def test_documents_are_not_learned(tokenizer: BPETokenizer) -> None:
 
 
 def test_a_turn_to_be_continued_has_no_end(tokenizer: BPETokenizer) -> None:
-    talk = plain_talk("user", "assistant", "user", "assistant")
+    talk = plain_talk("uaua")
     for template in ("chatml", JINJA["plain turns"]):
         text = masked_text(tokenizer, talk, template, continue_final_message=True)
         assert text == "a1.<|im_end|>a3."
@@ -600,7 +473,7 @@ def test_a_hidden_author_is_an_error_with_the_messages_and_the_reasons() -> None
         rendered = Rendered(segments, untracked=("it was reversed", "it was sorted"))
         return assistant_spans(rendered, messages, lambda *_: rendered, TOKENS)
 
-    talk = plain_talk(*["user", "assistant"] * 3)
+    talk = plain_talk("ua" * 3)
     hidden = Segment(".", Origin("messages"))
     reasons = r"\(it was reversed; it was sorted\); mark the assistant's text"
     with pytest.raises(
@@ -622,7 +495,7 @@ def test_few_renderings_find_the_turns() -> None:
             return super().render(messages, **options)
 
     template: Template = Counting(BUILT_IN["chatml"])
-    talk = plain_talk(*["user", "assistant"] * 50)
+    talk = plain_talk("ua" * 50)
 
     def render(some: Any, asks: bool) -> Rendered:
         return template.render(some, add_generation_prompt=asks)
@@ -681,7 +554,7 @@ def test_turns_of_made_up_conversations(name: str, tokenizer: BPETokenizer) -> N
                 # A run of white space at an end may be a token together with the template's.
                 assert not any(learned[1:-1])
         # Each run of learned tokens ends with the end token, or with a token of a text that is cut off.
-        ends = {tokenizer.special_tokens[end] for end in ENDS[name]}
+        ends = {tokenizer.special_tokens[end] for end in (ENDS[name], LAST_ENDS.get(name, ENDS[name]))}
         others = {tokenizer.special_tokens[end] for end in ("<|eom_id|>", "<|call|>")}
         last = [ids[n] for n in range(len(ids)) if mask[n] and not [*mask, 0][n + 1]]
         assert set(last) <= ends | others

@@ -14,7 +14,17 @@ import pytest
 from bpe_tokenizer import AddedToken, BPETokenizer, Model
 from bpe_tokenizer.chat import Rendered, Template
 
-__all__ = ["JINJA", "MARKUP", "SPECIAL", "Undeclared", "chat_tokenizer", "published", "published_names"]
+__all__ = [
+    "JINJA",
+    "MARKUP",
+    "QUESTION",
+    "SPECIAL",
+    "TALK",
+    "Undeclared",
+    "chat_tokenizer",
+    "published",
+    "published_names",
+]
 
 # The control tokens of the published models.
 SPECIAL = (
@@ -38,6 +48,15 @@ MARKUP = (
     ),
     *("<｜tool▁sep｜>", "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
 )
+
+TALK = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Why?"},
+    {"role": "assistant", "content": "Because."},
+    {"role": "user", "content": "Really?"},
+    {"role": "assistant", "content": "Yes."},
+]
+QUESTION = TALK[1:2]
 
 # Templates in Hugging Face's dialect, each with another way of writing markup.
 JINJA: Mapping[str, str] = {
