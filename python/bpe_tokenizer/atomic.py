@@ -383,6 +383,8 @@ def _create(path: Path) -> tuple[Path, BinaryIO]:
             if os.fstat(stream.fileno()).st_nlink:
                 return temporary, stream
             stream.close()  # another process removed the file before it was locked
+        except FileExistsError:
+            raise  # the file, or a prepared link, is another's
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
