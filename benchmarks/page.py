@@ -108,7 +108,6 @@ def results(suite: Run, others: Mapping[str, Run]) -> str:
         *_once(suite),
         "## Where we are not ahead",
         *not_ahead(cases, compared),
-        *_grid(cases),
         *_lengths(cases),
         *_modes(cases),
         *_ours(cases),
@@ -229,29 +228,6 @@ def _once(suite: Run) -> Iterator[str]:
     yield _table(["package", "times as fast we are", "MB per second, ours : its"], rows)
 
 
-def _grid(cases: Sequence[_Result]) -> Iterator[str]:
-    """Return gigatoken's arrays by corpus and vocabulary."""
-    found = {
-        (case["case"][2], case["case"][3], case["case"][4]): f"{case['ratio'][0]:.2f}"
-        for case in cases
-        if case["case"][:2] == ["gigatoken", "numpy"]
-    }
-    if found:
-        columns = list(dict.fromkeys(key[1:] for key in found))
-        yield "## Documents to arrays, against gigatoken"
-        yield (
-            "How many times as fast we are. *Warm*: the process has encoded the text before. *Cold*: the "
-            "first encode of a new process."
-        )
-        yield _table(
-            ["", *(f"{vocabulary}, {state}" for vocabulary, state in columns)],
-            [
-                [corpus, *(found.get((corpus, *column), "") for column in columns)]
-                for corpus in dict.fromkeys(key[0] for key in found)
-            ],
-        )
-
-
 def _lengths(cases: Sequence[_Result]) -> Iterator[str]:
     """Return the ratios by the length of a text."""
     rows: dict[str, dict[str, list[_Ratio]]] = {}
@@ -283,7 +259,8 @@ def _modes(cases: Sequence[_Result]) -> Iterator[str]:
     yield "## Every mode"
     yield (
         "How many times as fast as each package we are: the median over all corpora and vocabularies, and "
-        "in brackets the lowest and the highest case."
+        "in brackets the lowest and the highest case. *Warm*: the process has encoded the text before. "
+        "*Cold*: the first encode of a new process."
     )
     yield _table(
         ["mode", "cache", "threads", *peers],

@@ -563,4 +563,4 @@ def test_the_blocks_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = list(blocks((ROOT / document).read_text(encoding="utf-8")))
     for block in found:
         run_python(document, block, names)
-    assert [block.language for block in found] == ["python"] * 4
+    assert [block.language for block in found] == ["python"] * 3
