@@ -26,7 +26,7 @@ from pages import ROOT, blocks, run_console, run_python
         ("docs/tiktoken.md", 3, 0),
         ("docs/formats.md", 1, 0),
         ("docs/streams.md", 2, 0),
-        ("docs/chat.md", 7, 0),
+        ("docs/chat.md", 6, 0),
         ("docs/inference.md", 2, 0),
         ("docs/batches.md", 1, 0),
         ("docs/differences.md", 3, 0),
