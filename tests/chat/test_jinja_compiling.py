@@ -12,20 +12,13 @@ from hypothesis import strategies as st
 from jinja2 import Environment
 
 from bpe_tokenizer.chat import template_budget
-from bpe_tokenizer.chat.jinja import template as template_module
 from bpe_tokenizer.chat.jinja.context import ROLES
-from bpe_tokenizer.chat.jinja.environment import TaintTrackingEnvironment
 from bpe_tokenizer.chat.jinja.literals import TemplateLiterals
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.errors import ChatTemplateError
 from jinja_rendering import USER, pieces
 
-
-@pytest.fixture(autouse=True)
-def _new_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Templates compile in an environment that the test makes."""
-    monkeypatch.setattr(template_module, "_ENVIRONMENT", TaintTrackingEnvironment())
-    template_module._compile.cache_clear()
+pytestmark = pytest.mark.usefixtures("new_environment")
 
 
 def literals(*texts: str) -> TemplateLiterals:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import unicodedata
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,14 @@ LONGEST_RUNS = {
 }
 
 
+compiled = cache(_core.SplitPattern)
+
+
 def pieces(name: str, text: str) -> list[str]:
     """The pieces of a named pattern, from the core."""
     cut = [text]
     for pattern in NAMED_PATTERNS[name].patterns:
-        split = _core.SplitPattern(pattern).split
-        cut = [piece for part in cut for piece in split(part)]
+        cut = [piece for part in cut for piece in compiled(pattern).split(part)]
     return cut
 
 

@@ -49,6 +49,7 @@ MARKUP = (
     *("<｜tool▁sep｜>", "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
 )
 
+_ROLES = {"s": "system", "u": "user", "a": "assistant", "t": "tool"}
 TALK = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "Why?"},
@@ -116,6 +117,15 @@ def chat_tokenizer(
     names = {"bos": "<s>", "eos": "<|endoftext|>", "pad": "<|pad|>"}
     named = {role: text for role, text in names.items() if text in special}
     return BPETokenizer.from_model(Model(core, named))
+
+
+def plain_talk(roles: str, fields: Mapping[int, Mapping[str, str]] | None = None) -> list[dict[str, str]]:
+    """Messages of roles like "uaua": "u0.", "a1.", ..., with other fields of some."""
+    # Letters without white space at the ends: nothing strips them, and no token joins them with markup.
+    return [
+        {"role": _ROLES[role], "content": f"{role}{number}."} | dict((fields or {}).get(number, {}))
+        for number, role in enumerate(roles)
+    ]
 
 
 def _published_directory() -> Path | None:
