@@ -39,7 +39,7 @@ from pages import ROOT, blocks, run_console, run_python
         ("docs/columns.md", 2, 0),
         ("docs/distributed.md", 1, 0),
         ("docs/index.md", 3, 0),
-        ("docs/cookbook/counting-and-cutting.md", 7, 0),
+        ("docs/cookbook/counting-and-cutting.md", 6, 0),
         ("docs/cookbook/conversations.md", 7, 0),
         ("docs/cookbook/training.md", 7, 0),
         ("docs/cookbook/data-for-models.md", 6, 0),
