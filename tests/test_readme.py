@@ -31,8 +31,6 @@ from pages import ROOT, blocks, run_console, run_python
         ("docs/batches.md", 1, 0),
         ("docs/differences.md", 3, 0),
         ("docs/rows.md", 9, 0),
-        ("docs/migrate-tiktoken.md", 1, 0),
-        ("docs/migrate-transformers.md", 1, 0),
         ("docs/migrate-sentencepiece.md", 1, 0),
         ("docs/migrate-minbpe.md", 1, 0),
         ("docs/corpora.md", 5, 0),
