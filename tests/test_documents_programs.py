@@ -11,14 +11,10 @@ import ast
 import contextlib
 import io
 import logging
-import os
 import pkgutil
 import re
 import shlex
-import sys
-import types
 from collections import Counter
-from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,84 +27,32 @@ from bpe_tokenizer import BPETokenizer, ModelFileNotFoundError, reference
 from bpe_tokenizer.cli import main
 from bpe_tokenizer.cli.app import create_app
 from bpe_tokenizer.cli.commands import option_name
-from bpe_tokenizer.compat import tiktoken
 from bpe_tokenizer.reference import (
     BasicBPE,
-    BPETokenizerSimple,
     NaiveBPETokenizer,
-    RegexBPE,
     RegexBPETokenizer,
     words,
 )
-from tiktoken_files import fill_cache
+from seed_documents import (
+    DIFFERENT,
+    cells,
+    check_arguments,
+    check_signatures,
+    commented,
+    definitions,
+    document,
+    fenced,
+    is_python,
+    run,
+    seed_directory,
+)
 
 pytestmark = pytest.mark.fixtures
-
-# Which printed place differs, and the heading of docs/differences.md that says why.
-DIFFERENT = {
-    "000: special tokens in encode": "Special tokens are text by default",
-    "002: decode of unknown ids": "Unknown ids are errors",
-    "002: special tokens over learned ids": "Ids are reserved, not overwritten",
-    "003: ids from 257": "The lesson",
-    "004: unfinished encode": "The lesson",
-}
 
 
 @pytest.fixture
 def seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of the documents; the current directory is empty."""
-    fixtures = os.environ.get("BPE_TOKENIZER_FIXTURES")
-    if fixtures is None or not (Path(fixtures) / "seeds").is_dir():
-        pytest.skip("BPE_TOKENIZER_FIXTURES names no directory with seeds")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "ranks"))
-    (tmp_path / "ranks").mkdir()
-    fill_cache(tmp_path / "ranks", Path(fixtures) / "vocab", ["gpt2", "cl100k_base"])
-    for name, module in {
-        "legollm": types.ModuleType("legollm"),
-        "legollm.core": types.ModuleType("legollm.core"),
-        "legollm.core.tokenization": reference,
-        "legollm.core.utils": module_with(read_file=lambda path: Path(path).read_text(encoding="utf-8")),
-        "legollm.logging": module_with(logger=logging.getLogger("legollm")),
-        "tiktoken": tiktoken,
-    }.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    return Path(fixtures) / "seeds"
-
-
-def module_with(**names: object) -> types.ModuleType:
-    module = types.ModuleType("made")
-    vars(module).update(names)
-    return module
-
-
-def document(seeds: Path, number: str) -> str:
-    """The text of a document; the spaces of 002 that Python cannot read are plain ones."""
-    return (seeds / f"{number}.txt").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
-
-
-def fenced(text: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-
-
-def run(source: str, names: dict[str, Any], shows_last: bool = False) -> str:
-    """Run a source, and return what it prints; like a notebook, with its last expression."""
-    tree = ast.parse(source)
-    last = tree.body.pop() if shows_last and isinstance(tree.body[-1], ast.Expr) else None
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(tree, "document", "exec"), names)
-        if last is not None:
-            value = eval(compile(ast.Expression(cast("ast.Expr", last).value), "document", "eval"), names)
-            if value is not None:
-                print(repr(value))
-    return printed.getvalue()
-
-
-def commented(source: str) -> str:
-    """What the comments after `print` say that it prints."""
-    return "".join(f"{comment}\n" for comment in re.findall(r"^print\(.*\) +# (.*)$", source, re.MULTILINE))
+    return seed_directory(tmp_path, monkeypatch)
 
 
 # 000
@@ -202,16 +146,6 @@ def test_the_worked_examples_of_000(seeds: Path) -> None:
 
 
 # 002
-
-
-def definitions(source: str) -> dict[str, ast.FunctionDef]:
-    """The functions of the chapters of 002: each ends at the first line without indentation."""
-    found = {}
-    for match in re.finditer(r"^def \w+\((?:.*\n)(?:[ )].*\n|\s*\n)*", source, re.MULTILINE):
-        (function,) = ast.parse(match.group()).body
-        assert isinstance(function, ast.FunctionDef)
-        found[function.name] = function
-    return found
 
 
 def test_the_functions_of_the_chapters_of_002(seeds: Path) -> None:
@@ -404,205 +338,6 @@ def test_the_commands_of_002(seeds: Path, capsys: pytest.CaptureFixture[str]) ->
         if command[0] == "chat":
             assert "model.gguf" in printed.err
     assert codes == {("train", 0): 3, ("encode", 0): 4, ("decode", 1): 3, ("chat", 1): 3, ("info", 0): 3}
-
-
-# 003 and 004: cells of notebooks
-
-
-def cells(text: str) -> list[tuple[str, str]]:
-    """The code of each cell, and what follows it: the output, and text.
-
-    The code is the longest part that Python can read, up to an empty line, without literals at its end: an
-    output may be Python, too.
-    """
-    found = []
-    for cell in re.split(r"^In \[.*\]:$", text, flags=re.MULTILINE)[1:]:
-        paragraphs = re.split(r"(\n\s*\n)", cell.strip())
-        ends = [end for end in range(1, len(paragraphs) + 1, 2) if is_python("".join(paragraphs[:end]))]
-        end = max(ends, default=0)
-        while end > 1 and is_output(paragraphs[end - 1]):
-            end -= 2
-        found.append(("".join(paragraphs[:end]).strip(), "".join(paragraphs[end:]).strip()))
-    return found
-
-
-def is_python(source: str) -> bool:
-    try:
-        ast.parse(source)
-    except SyntaxError:
-        return False
-    return True
-
-
-def is_output(paragraph: str) -> bool:
-    if not is_python(paragraph):
-        return False
-    values = [node.value for node in ast.parse(paragraph).body if isinstance(node, ast.Expr)]
-    shown = {"bytearray", "Counter", "deque"}
-    calls = [
-        value for value in values if isinstance(value, ast.Call) and getattr(value.func, "id", "") in shown
-    ]
-    literals = [value for value in values if isinstance(value, ast.Constant | ast.List | ast.Tuple)]
-    return bool(values) and len(calls) + len(literals) == len(ast.parse(paragraph).body)
-
-
-class Shifted:
-    """The loop of 003 wastes the id 256 and makes a merge more: `DIFFERENT["003: ids from 257"]`."""
-
-    def __init__(self, kind: type[BasicBPE], vocab_size: int) -> None:
-        self.kind, self.ours = kind, kind(vocab_size + 1)
-
-    def train(self, text: str) -> None:
-        self.ours.train(text)
-
-    def encode(self, text: str) -> list[int]:
-        return [token_id + (token_id > 255) for token_id in self.ours.encode(text)]
-
-    def decode(self, ids: list[int]) -> str:
-        return self.ours.decode(token_id - (token_id > 256) for token_id in ids)
-
-    @property
-    def vocab(self) -> dict[int, bytes]:
-        return {token_id + (token_id > 255): token for token_id, token in self.ours.vocab.items()}
-
-
-def test_the_cells_of_003(seeds: Path) -> None:
-    found = cells(document(seeds, "003"))
-    assert len(found) == 9
-    names: dict[str, Any] = {
-        "BasicBPE": lambda vocab_size: Shifted(BasicBPE, vocab_size),
-        "RegexBPE": lambda vocab_size: Shifted(RegexBPE, vocab_size),
-    }
-    ran = Counter[str]()
-    for number, (code, output) in enumerate(found):
-        tree = ast.parse(code)
-        if number == 4:  # Its output is that of an earlier run.
-            names["bpe"] = Shifted(BasicBPE, 300)
-            names["bpe"].train(names["text"])
-        defined = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-        if defined:
-            ran["definitions"] += 1
-            check_signatures(defined, reference)
-        elif not code:
-            ran["a download"] += 1
-        elif (
-            len(tree.body) == 1
-            and isinstance(tree.body[0], ast.Expr)
-            and isinstance(tree.body[0].value, ast.Attribute)
-        ):
-            shown = run(code, names, shows_last=True)
-            lines = [line.rstrip(",") for line in output.lstrip("{").splitlines()][:-1]
-            printed = {
-                int(key): ast.literal_eval(token) for key, token in (line.split(": ", 1) for line in lines)
-            }
-            assert {token_id: ast.literal_eval(shown)[token_id] for token_id in printed} == printed
-            assert len(printed) == 83
-            ran["a vocabulary"] += 1
-        else:
-            assert output.split("\n\n")[0] == run(code, names, shows_last=True).rstrip()
-            ran["an output"] += 1
-    assert ran == {"definitions": 2, "a download": 1, "a vocabulary": 2, "an output": 4}
-    assert RegexBPE(300).regex_pattern == reference.GPT4_SPLIT_PATTERN
-    stats = reference.compute_pair_of_tokens_stats([1, 2, 1, 2], tokens_stats={})
-    assert reference.merge_pair([1, 2, 1, 2], pair=max(stats, key=stats.__getitem__), idx=9) == [9, 9]
-
-
-def check_signatures(defined: list[Any], module: Any) -> int:
-    """Check that our functions take the printed arguments, by position and by name; return how many."""
-    functions = [(node, getattr(module, node.name)) for node in defined if isinstance(node, ast.FunctionDef)]
-    for node in defined:
-        for method in node.body if isinstance(node, ast.ClassDef) else []:
-            ours = getattr(getattr(module, node.name), getattr(method, "name", ""), None)
-            private = "_(?!_call|_init)"
-            if isinstance(method, ast.FunctionDef) and callable(ours) and not re.match(private, method.name):
-                functions.append((method, ours))
-    for function, ours in functions:
-        check_arguments(function, ours)
-    return len(functions)
-
-
-def check_arguments(printed: ast.FunctionDef, ours: Any) -> None:
-    names = [argument.arg for argument in printed.args.args if argument.arg not in ("self", "cls")]
-    mine = [name for name in signature(ours).parameters if name != "self"]
-    assert mine[: len(names)] == names, printed.name
-    required = len(names) - len(printed.args.defaults)
-    own = ["self"] if "self" in signature(ours).parameters else []
-    signature(ours).bind(*own, *names[:required])  # What is printed is enough.
-
-
-def test_the_cells_of_004(seeds: Path) -> None:
-    found = cells(document(seeds, "004"))
-    assert len(found) == 17
-    tokenizer = BPETokenizerSimple()
-    names: dict[str, Any] = {
-        "find_freq_pair": tokenizer.find_freq_pair,
-        "replace_pair": tokenizer.replace_pair,
-        "token_ids": [1, 2, 3, 2, 3, 4, 5],  # Of a cell that the document does not show; its output does.
-        "encode": tokenizer.encode,
-        "Counter": Counter,
-    }
-    run("from collections import deque", names)
-    ran = Counter[str]()
-    for code, output in found:
-        defined = [node for node in ast.parse(code).body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-        if defined:
-            if isinstance(defined[0], ast.ClassDef):
-                check_signatures(defined, reference)
-            else:
-                check_signatures(defined, BPETokenizerSimple)
-            ran["definitions"] += 1
-            continue
-        if "encode(input_text" in code:
-            tokenizer.train(names["input_text"] + "the cat in the hat", vocab_size=300)
-            *_, end, space = eval(code, names)
-            assert (tokenizer.vocab[end], tokenizer.decode([space])) == ("<|endoftext|>", " ")
-            assert output.startswith("TypeError"), DIFFERENT["004: unfinished encode"]
-            ran["an unfinished call"] += 1
-            continue
-        printed = run(code, names, shows_last=True).strip()
-        expected = output.split("\n\n")[0] if printed.count("\n") < 10 else printed.partition("\n159: ")[0]
-        if printed.count("\n") >= 10:
-            assert output.startswith(expected.rpartition("\n")[0])
-            ran["an output, shortened"] += 1
-        elif expected.startswith("Counter"):  # In another order.
-            assert eval(expected, names) == eval(printed, names)
-            ran["an output"] += 1
-        elif not printed:
-            assert not output or output.startswith("-"), code
-            ran["no output"] += 1
-        else:
-            kept = [
-                line for line in expected.splitlines() if not line.startswith("replacing")
-            ]  # A print of its function.
-            assert printed.splitlines() == kept
-            ran["an output"] += 1
-    assert ran == {
-        "an output": 8,
-        "definitions": 5,
-        "no output": 2,
-        "an output, shortened": 1,
-        "an unfinished call": 1,
-    }
-    # The ids that its class gives: 256 characters, "Ġ", the special token, and the merges of its example.
-    tokenizer = BPETokenizerSimple()
-    (text,) = {*re.findall(r"`(the cat[^`]*)`", document(seeds, "004"))}
-    tokenizer.train(text=text, vocab_size=261, allowed_special={"<|endoftext|>"})
-    assert [tokenizer.vocab[token_id] for token_id in range(256, 261)] == [
-        "Ġ",
-        "<|endoftext|>",
-        "th",
-        "the",
-        "theĠ",
-    ]
-    assert tokenizer.encode(text) == [
-        260,
-        *(ord(c) for c in "cat"),
-        256,
-        *map(ord, "in"),
-        256,
-        260,
-        *map(ord, "hat"),
-    ]
 
 
 def test_the_table_has_every_name(seeds: Path) -> None:

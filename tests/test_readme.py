@@ -64,16 +64,6 @@ def test_the_blocks_of_a_document(
     assert ran.count("console") == console
 
 
-@pytest.mark.parametrize(
-    "document", [path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]]
-)
-def test_links_to_files_lead_somewhere(document: str) -> None:
-    path = ROOT / document
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (path.parent / target).exists(), f"{document} links to {target}"
-
-
 def test_the_make_targets_that_the_documents_name_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
