@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -25,17 +26,14 @@ MAX_ROOT_MODULES = 20
 MAX_INHERITANCE = 2
 
 
-def _trees() -> Iterator[tuple[str, ast.Module]]:
-    for name, path in FILES.items():
-        yield name, ast.parse(path.read_text(encoding="utf-8"))
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
 
 
 def _exports() -> dict[str, str]:
     """Return the module that defines each public name, from the imports of the package's `__init__`."""
-    tree = ast.parse(FILES["bpe_tokenizer"].read_text(encoding="utf-8"))
     return {
         alias.name: node.module
-        for node in ast.walk(tree)
+        for node in ast.walk(TREES["bpe_tokenizer"])
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
@@ -67,7 +65,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
             yield from (name if name in FILES else node.module for name in names)
 
 
-ARROWS = {name: set(imported(tree)) - {name} for name, tree in _trees()}
+ARROWS = {name: set(imported(tree)) - {name} for name, tree in TREES.items()}
 # `__init__` exports what users import; inside the package `EXPORTS` resolves such an import.
 ARROWS["bpe_tokenizer"] = set()
 
@@ -131,11 +129,12 @@ def test_the_lesson_is_alone() -> None:
 def test_at_most_two_levels_of_inheritance() -> None:
     bases = {
         node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]
-        for _, tree in _trees()
+        for _, tree in TREES.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
     }
 
+    @cache
     def depth(name: str) -> int:
         # `TokenizerError` only marks the errors of the package.
         own = [base for base in bases[name] if base in bases and base not in (name, "TokenizerError")]

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import bpe_tokenizer
+import hf_files
 from bpe_tokenizer import BPETokenizer, EncodingResult, HubError
 from small_tokenizers import tiny, with_post_processor
 
@@ -317,13 +318,11 @@ def sentencepiece(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         minloglevel=2,
     )
     sp = spm.SentencePieceProcessor(model_file=str(directory / "sp.model"))
-    (directory / "converted").mkdir()
-    path = directory / "converted" / "tokenizer.json"
-    path.write_text(json.dumps(tokenizer_json(sp)), encoding="utf-8")
+    hf_files.write(directory / "converted", like_llama2(sp))
     return SimpleNamespace(directory=directory, sp=sp, spm=spm)
 
 
-def tokenizer_json(sp: Any) -> Any:
+def like_llama2(sp: Any) -> Any:
     """A BPE model of sentencepiece in the form of LLaMA 2's tokenizer.json."""
     vocab = {sp.id_to_piece(i): i for i in range(sp.get_piece_size())}
     merges = [
@@ -333,55 +332,26 @@ def tokenizer_json(sp: Any) -> Any:
         if not sp.is_control(token_id) and piece[:at] in vocab and piece[at:] in vocab
     ]
     names = {token_id: sp.id_to_piece(token_id) for token_id in (sp.unk_id(), sp.bos_id(), sp.eos_id())}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     bos, eos = names[sp.bos_id()], names[sp.eos_id()]
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [{"id": i, "content": text, **flags} for i, text in sorted(names.items())],
-        "normalizer": {
+    spaces = [
+        {"type": "Prepend", "prepend": "▁"},
+        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+    ]
+    return hf_files.tokenizer_json(
+        vocab,
+        [f"{left} {right}" for *_, left, right in sorted(merges)],
+        added=[hf_files.added_token(i, text) for i, text in sorted(names.items())],
+        normalizer={"type": "Sequence", "normalizers": spaces},
+        pre_tokenizer=None,
+        post_processor=hf_files.template(bos, "$A", eos, ids={text: [vocab[text]] for text in (bos, eos)}),
+        decoder={
             "type": "Sequence",
-            "normalizers": [
-                {"type": "Prepend", "prepend": "▁"},
-                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-            ],
+            "decoders": [hf_files.TO_SPACE, {"type": "ByteFallback"}, hf_files.FUSE, hf_files.STRIP],
         },
-        "pre_tokenizer": None,
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [
-                {"SpecialToken": {"id": bos, "type_id": 0}},
-                {"Sequence": {"id": "A", "type_id": 0}},
-                {"SpecialToken": {"id": eos, "type_id": 0}},
-            ],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-            "special_tokens": {
-                text: {"id": text, "ids": [vocab[text]], "tokens": [text]} for text in (bos, eos)
-            },
-        },
-        "decoder": {
-            "type": "Sequence",
-            "decoders": [
-                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
-                {"type": "ByteFallback"},
-                {"type": "Fuse"},
-                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
-            ],
-        },
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": names[sp.unk_id()],
-            "continuing_subword_prefix": None,
-            "end_of_word_suffix": None,
-            "fuse_unk": True,
-            "byte_fallback": True,
-            "ignore_merges": False,
-            "vocab": vocab,
-            "merges": [f"{left} {right}" for *_, left, right in sorted(merges)],
-        },
-    }
+        unk_token=names[sp.unk_id()],
+        fuse_unk=True,
+        byte_fallback=True,
+    )
 
 
 @pytest.mark.peer

@@ -1,8 +1,8 @@
 """Calls of the public interface, with the types that a type checker must see.
 
-`make lint` checks this file with all others, and `tests/test_types.py` alone. `assert_type` states the type
-of a result. `# type: ignore[code]` states an error: strict mypy reports such a comment that it does not need.
-Nothing here runs.
+`make lint` checks this file with all others. `assert_type` states the type of a result. A comment
+`# type: ignore[code]` states an error: strict mypy reports such a comment that it does not need. Nothing
+here runs.
 """
 
 from __future__ import annotations
