@@ -36,7 +36,7 @@ from pages import ROOT, blocks, run_console, run_python
         ("docs/corpora.md", 5, 0),
         ("docs/columns.md", 2, 0),
         ("docs/distributed.md", 1, 0),
-        ("docs/index.md", 3, 0),
+        ("docs/index.md", 2, 0),
         ("docs/cookbook/counting-and-cutting.md", 6, 0),
         ("docs/cookbook/conversations.md", 7, 0),
         ("docs/cookbook/training.md", 7, 0),
