@@ -114,6 +114,7 @@ class AtomicFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.is_complete = False
         refuse_url(path)
         with write_errors(path):
             mode = _mode(path)
@@ -124,8 +125,8 @@ class AtomicFile:
                     self.temporary.chmod(stat.S_IMODE(mode))
 
     def __del__(self) -> None:
-        """Leave nothing of a file that nobody holds: a Ctrl-C may come before its `with` has begun."""
-        if hasattr(self, "stream"):
+        """Leave nothing of an incomplete file that nobody holds: a Ctrl-C may come before its `with`."""
+        if hasattr(self, "stream") and not self.is_complete:
             self.abandon()
 
     def __enter__(self) -> AtomicFile:
@@ -161,6 +162,7 @@ class AtomicFile:
             self.stream.flush()
             if not self.is_direct:
                 os.fsync(self.stream.fileno())
+        self.is_complete = True
 
     def replace(self) -> None:
         """Move the file into place.
