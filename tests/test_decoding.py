@@ -283,12 +283,15 @@ def test_an_added_token_comes_before_the_bytes_it_is_spelt_with() -> None:
 
 
 def test_what_properties_return_cannot_harm_the_tokenizer(tokenizer: BPETokenizer) -> None:
-    before = (
-        len(tokenizer.vocab),
-        len(tokenizer.merges),
-        len(tokenizer.special_tokens),
-        len(tokenizer.get_vocab()),
-    )
+    def sizes() -> list[int]:
+        return [
+            len(tokenizer.vocab),
+            len(tokenizer.merges),
+            len(tokenizer.special_tokens),
+            len(tokenizer.get_vocab()),
+        ]
+
+    before = sizes()
     assert tokenizer.vocab is tokenizer.vocab
     assert pickle.loads(pickle.dumps(tokenizer.vocab)) == copy.deepcopy(tokenizer.vocab) == tokenizer.vocab
     assert type(copy.copy(tokenizer.vocab)) is dict
@@ -308,13 +311,7 @@ def test_what_properties_return_cannot_harm_the_tokenizer(tokenizer: BPETokenize
     tokenizer.merges.clear()
     tokenizer.special_tokens.clear()
     tokenizer.get_vocab().clear()
-    after = (
-        len(tokenizer.vocab),
-        len(tokenizer.merges),
-        len(tokenizer.special_tokens),
-        len(tokenizer.get_vocab()),
-    )
-    assert after == before
+    assert sizes() == before
 
 
 def test_what_encoding_returns_can_be_decoded(tokenizer: BPETokenizer) -> None:

@@ -90,15 +90,6 @@ def test_arrays_have_their_types(tokenizer: BPETokenizer) -> None:
     assert (flat.tolist(), offsets.tolist()) == ([], [0])
 
 
-def test_the_empty_text(tokenizer: BPETokenizer) -> None:
-    assert tokenizer.encode("") == []
-    assert tokenizer.encode("", add_special_tokens=True) == [256, 257]
-    assert tokenizer.decode([]) == ""
-    assert tokenizer.encode_with_offsets("") == ([], [])
-    assert tokenizer.truncate("", 5) == ""
-    assert tokenizer.split_by_tokens("", 5) == []
-
-
 # -- offsets -------------------------------------------------------------------------------------------
 
 

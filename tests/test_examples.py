@@ -26,15 +26,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 SECTIONS = sorted(EXAMPLES.glob("section*.py"))
 MODULES = (bpe_tokenizer, chat, inference, patterns, reference)
 OPTIONAL = (
-    "huggingface_hub",
-    "llama_cpp",
-    "mlx_lm",
-    "openvino_genai",
-    "regex",
-    "tiktoken",
-    "tokenizers",
-    "torch",
-    "transformers",
+    *("huggingface_hub", "llama_cpp", "mlx_lm", "openvino_genai", "regex"),
+    *("tiktoken", "tokenizers", "torch", "transformers"),
 )
 
 # What the examples need not use.

@@ -139,19 +139,11 @@ def test_roles_are_found_from_names(contents: Any, roles: tuple[str | None, ...]
 
 
 def test_the_well_known_sets() -> None:
-    assert LLAMA3_SPECIAL_TOKENS == {
-        "<|begin_of_text|>": 128000,
-        "<|end_of_text|>": 128001,
-        "<|reserved_special_token_0|>": 128002,
-        "<|reserved_special_token_1|>": 128003,
-        "<|finetune_right_pad_id|>": 128004,
-        "<|reserved_special_token_2|>": 128005,
-        "<|start_header_id|>": 128006,
-        "<|end_header_id|>": 128007,
-        "<|eom_id|>": 128008,
-        "<|eot_id|>": 128009,
-        "<|python_tag|>": 128010,
-    }
+    names = (
+        "begin_of_text end_of_text reserved_special_token_0 reserved_special_token_1 finetune_right_pad_id "
+    )
+    names += "reserved_special_token_2 start_header_id end_header_id eom_id eot_id python_tag"
+    assert {f"<|{name}|>": 128000 + at for at, name in enumerate(names.split())} == LLAMA3_SPECIAL_TOKENS
     assert CHATML_SPECIAL_TOKENS == {"<|im_start|>": 32001, "<|im_end|>": 32002}
 
 

@@ -23,15 +23,8 @@ CALLS = REPOSITORY / "tests" / "support" / "typed_calls.py"
 
 # The modules whose `__all__` is public, and the classes that public methods return.
 MODULES = [
-    "",
-    "chat",
-    "columns",
-    "compat.tiktoken",
-    "compat.transformers",
-    "corpus",
-    "distributed",
-    "inference",
-    "patterns",
+    *("", "chat", "columns", "compat.tiktoken", "compat.transformers"),
+    *("corpus", "distributed", "inference", "patterns"),
 ]
 RETURNED = [Disagreements, MessageSpan, Report, TrainingExamples, Visualization]
 

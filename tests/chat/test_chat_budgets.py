@@ -13,12 +13,6 @@ from bpe_tokenizer.chat import ChatTemplate, Origin
 from bpe_tokenizer.errors import ContextLengthError
 from chat_cases import JINJA, QUESTION, TALK, chat_tokenizer
 
-
-@pytest.fixture(scope="module")
-def tokenizer() -> BPETokenizer:
-    return chat_tokenizer()
-
-
 # Budgets
 
 
@@ -49,17 +43,6 @@ def test_trimming_drops_the_oldest_turns(tokenizer: BPETokenizer) -> None:
     assert (caught.value.length, caught.value.limit) == (shortest, shortest - 1)
     assert isinstance(caught.value, ValueError)
     assert pickle.loads(pickle.dumps(caught.value)).length == shortest
-
-
-def test_trimming_keeps_calls_and_results_together(tokenizer: BPETokenizer) -> None:
-    roles = ["user", "assistant", "tool", "assistant", "user", "assistant", "tool", "tool", "assistant"]
-    talk = [{"role": role, "content": f"{role} {number}"} for number, role in enumerate(roles)]
-    whole = tokenizer.count_chat_tokens(talk, "chatml")
-    left = tokenizer.trim_messages(talk, whole - 1, "chatml")
-    assert left == talk[4:]
-    length = tokenizer.count_chat_tokens(left, "chatml")
-    with pytest.raises(ContextLengthError):
-        tokenizer.trim_messages(talk, length - 1, "chatml")
 
 
 @pytest.mark.parametrize("template", ["chatml", "alpaca", JINJA["plain turns"]])

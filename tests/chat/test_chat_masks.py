@@ -56,11 +56,6 @@ TOOL = {
 }
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> BPETokenizer:
-    return chat_tokenizer()
-
-
 def masked_text(tokenizer: BPETokenizer, messages: Any, template: Any, **options: Any) -> str:
     ids, mask = tokenizer.apply_chat_template(messages, template, return_assistant_mask=True, **options)
     assert len(ids) == len(mask)

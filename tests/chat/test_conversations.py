@@ -36,11 +36,6 @@ from conversations import vary
 from scripted_model import scripted
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> BPETokenizer:
-    return chat_tokenizer()
-
-
 def with_config(tokenizer: BPETokenizer, **config: Any) -> BPETokenizer:
     model = tokenizer.model
     return BPETokenizer.from_model(Model(model.core, model.named_tokens, model.post_processor, config))

@@ -257,18 +257,7 @@ def test_errors_say_where_and_what(source: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [
-        "expandtabs",
-        "replace",
-        "split",
-        "rsplit",
-        "rfind",
-        "strip",
-        "startswith",
-        "join",
-        "encode",
-        "translate",
-    ],
+    "expandtabs replace split rsplit rfind strip startswith join encode translate".split(),  # noqa: SIM905
 )
 @pytest.mark.parametrize("arguments", ["unknown=1", "1, 2, 3, 4, 5"])
 def test_wrong_arguments_of_a_method_are_reported_by_python(method: str, arguments: str) -> None:
