@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -310,7 +311,7 @@ class BatchOptions:
         check_choice("padding_side", self.padding_side, ("right", "left"))
         check_choice("truncation_side", self.truncation_side, ("right", "left"))
         if self.pad_to_multiple_of is not None:
-            check_integer("pad_to_multiple_of", self.pad_to_multiple_of, 1)
+            check_integer("pad_to_multiple_of", self.pad_to_multiple_of, 1, maximum=sys.maxsize)
         if self.max_length is None:
             if self.truncation:
                 raise OptionError("truncation=True needs max_length, the number of ids to cut to")
@@ -320,7 +321,7 @@ class BatchOptions:
         check_integer("max_length", self.max_length, 1)
         if self.truncation and self.max_length < self.added:
             raise OptionError(
-                f"max_length={self.max_length} leaves no room for the {self.added} ids that "
+                f"max_length={shorten(self.max_length)} leaves no room for the {self.added} ids that "
                 "add_special_tokens=True adds"
             )
 
@@ -328,8 +329,8 @@ class BatchOptions:
         """Warn if `max_length` has no effect."""
         if self.max_length is not None and not self.truncation and not self.padding:
             warnings.warn(
-                f"max_length={self.max_length} has no effect: pass truncation=True to cut rows to it, or "
-                "padding='max_length' to fill them up to it",
+                f"max_length={shorten(self.max_length)} has no effect: pass truncation=True to cut rows to "
+                "it, or padding='max_length' to fill them up to it",
                 stacklevel=caller_level(),
             )
 

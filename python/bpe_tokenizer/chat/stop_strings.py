@@ -21,9 +21,10 @@ def checked_stop(stop: str | Iterable[str] | None) -> tuple[str, ...]:
     """
     if stop is None:
         return ()
-    if isinstance(stop, bytes) or not isinstance(stop, Iterable):
-        raise ArgumentTypeError(f"stop must be a str or a list of them, not {type(stop).__name__}")
-    texts = (stop,) if isinstance(stop, str) else tuple(stop)
+    try:
+        texts = (stop,) if isinstance(stop, str | bytes) else tuple(iter(stop))
+    except TypeError:  # also an array of no dimension, which is an Iterable
+        raise ArgumentTypeError(f"stop must be a str or a list of them, not {type(stop).__name__}") from None
     for text in texts:
         if not isinstance(text, str):
             raise ArgumentTypeError(f"stop must be a str or a list of them; it holds {shorten(text, 80)}")
