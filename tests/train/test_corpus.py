@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import gzip
+import json
 import warnings
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bpe_tokenizer import CorpusError, PieceCounts
+from bpe_tokenizer import CorpusError, PieceCounts, count
 from bpe_tokenizer.errors import CorpusFileNotFoundError
+from bpe_tokenizer.readers import detect, opened
+from bpe_tokenizer.readers.inputs import Input, StoredFile
 from training import merges_of, trained
 
 
@@ -39,6 +45,35 @@ def test_a_file_is_one_document(tmp_path: Path) -> None:
     assert merges_of(path, **options) == merges_of([text], **options)
 
 
+@pytest.mark.parametrize("weights", [None, [1, 1, 2, 2, 1, 3, 3]])
+def test_each_file_of_a_mixture_is_opened_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: list[int] | None
+) -> None:
+    texts = [f"low {'lower ' * number}wider" for number in range(1, 8)]
+    files = [tmp_path / str(number) for number in range(len(texts))]
+    for number, (path, text) in enumerate(zip(files, texts, strict=True)):
+        data = json.dumps({"text": text}).encode() + b"\n" if number in (2, 5) else text.encode()
+        path.write_bytes(gzip.compress(data) if number in (3, 5) else data)
+    expected = PieceCounts()
+    for text, weight in zip(texts, weights or [1] * len(texts), strict=True):
+        expected.add([text], weight)
+    times: Counter[str] = Counter()
+    for module in (detect, opened):
+        real = module.open_stored
+
+        def open_stored(source: Input, real: Callable[[Input], StoredFile] = real) -> StoredFile:
+            times[source.name] += 1
+            return real(source)
+
+        monkeypatch.setattr(module, "open_stored", open_stored)
+    monkeypatch.setattr("bpe_tokenizer.readers.sources.warn_of_separators", lambda *_: None)
+    for step in (1, 40, 1 << 20):
+        times.clear()
+        monkeypatch.setattr("bpe_tokenizer.train.corpus._STEP_BYTES", step)
+        assert dict(count(files, weights=weights)) == dict(expected)
+        assert times == {str(path): 1 for path in files}
+
+
 def test_a_list_of_strings_that_name_files_is_files(corpus_files: list[Path]) -> None:
     names = [str(path) for path in corpus_files]
     expected = merges_of(corpus_files, 260)
@@ -47,9 +82,9 @@ def test_a_list_of_strings_that_name_files_is_files(corpus_files: list[Path]) ->
     with pytest.raises(CorpusFileNotFoundError, match=r"no file 'missing\.txt'"):
         trained([names[0], "missing.txt"])
     for missing in (["a.txt", "b.txt"], ["data/fr", "data/de"], ["./no", "./such"], ["*.nope"]):
-        for count in (trained, PieceCounts().add):
+        for learn in (trained, PieceCounts().add):
             with pytest.raises(CorpusFileNotFoundError, match="no file"):
-                count(missing)
+                learn(missing)
     with pytest.raises(CorpusError, match=r"mixes texts and paths.*item 1 does not"):
         trained([names[0], "low low"])
     # Other lists are texts.
@@ -65,9 +100,9 @@ def test_a_list_of_strings_that_name_files_is_files(corpus_files: list[Path]) ->
     ],
 )
 def test_what_looks_like_a_path_and_names_no_file_is_refused(text: str) -> None:
-    for count in (trained, PieceCounts().add):
+    for learn in (trained, PieceCounts().add):
         with pytest.raises(CorpusFileNotFoundError, match=r"no file .*text\.encode\(\)"):
-            count(text)
+            learn(text)
     assert merges_of(text.encode()) == merges_of([text.encode()])
 
 

@@ -21,8 +21,7 @@ from bpe_tokenizer.corpus.unit_directory import UnitDirectory, UnitRecord
 from bpe_tokenizer.corpus.units import write_unit
 from bpe_tokenizer.corpus.writing import write_shards
 from bpe_tokenizer.errors import CorpusError, OptionError
-from bpe_tokenizer.readers import DocumentEnd, Input, InputFormat, OnError, ReadOptions, find_inputs
-from bpe_tokenizer.readers.separators import warn_of_separators
+from bpe_tokenizer.readers import DocumentEnd, Input, InputFormat, OnError, ReadOptions, find_sources
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
@@ -161,9 +160,8 @@ def tokenize_corpus(
     chosen = _check_part(part, of, overwrite)
     size = byte_size("unit_bytes", unit_bytes)
     directory = check_path("output", output)
-    sources = find_inputs(inputs)
+    sources = find_sources(inputs, read, settings.recognized(tokenizer))
     encoder = BatchEncoder(tokenizer, settings, threads)
-    warn_of_separators(sources, read, settings.recognized(tokenizer))
     with ProgressBar.shown(verbose) as bar:
         if chosen is None:
             made = _whole(sources, directory, settings, encoder, overwrite, verify, bar, on_event)

@@ -28,8 +28,7 @@ from bpe_tokenizer.distributed.count_units import CountUnit, CountWork, count_un
 from bpe_tokenizer.distributed.tasks import Tasks
 from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
-from bpe_tokenizer.readers import ReadOptions, find_inputs
-from bpe_tokenizer.readers.separators import warn_of_separators
+from bpe_tokenizer.readers import ReadOptions, find_sources
 from bpe_tokenizer.train.counts_file import read_header_of
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, counts_header, save_counts
 
@@ -227,8 +226,7 @@ def count_to_files(
         OptionError: The directory holds other files.
         WriteError: Another run writes into the directory, or a file cannot be written.
     """
-    sources = tuple(find_inputs(inputs))
-    warn_of_separators(sources, read, settings.special_tokens)
+    sources = tuple(find_sources(inputs, read, settings.special_tokens))
     units = plan_count(sources, read, unit_bytes)
     plan = {
         "version": _VERSION,

@@ -22,11 +22,10 @@ from bpe_tokenizer.readers import (
     InputFormat,
     OnError,
     ReadOptions,
-    find_inputs,
+    find_sources,
     input_kind,
     read_batches,
 )
-from bpe_tokenizer.readers.separators import warn_of_separators
 from bpe_tokenizer.train.corpus import WHOLE_FILES, count_files
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter
 from bpe_tokenizer.train.progress import ProgressBar
@@ -183,8 +182,7 @@ def count_units(
     max_memory: int | str | None,
 ) -> tuple[CountWork, list[CountUnit]]:
     """Return the work and the units of files, for counts that pass through an engine."""
-    inputs = tuple(find_inputs(source))
-    warn_of_separators(inputs, read, settings.special_tokens)
+    inputs = tuple(find_sources(source, read, settings.special_tokens))
     units = plan_count(inputs, read, unit_bytes)
     return CountWork(settings, max_memory, None, read, inputs), units
 

@@ -21,8 +21,7 @@ from bpe_tokenizer.corpus.unit_directory import UnitDirectory, UnitRecord
 from bpe_tokenizer.corpus.units import run_unit
 from bpe_tokenizer.distributed.tasks import Tasks
 from bpe_tokenizer.errors import OptionError
-from bpe_tokenizer.readers import find_inputs
-from bpe_tokenizer.readers.separators import warn_of_separators
+from bpe_tokenizer.readers import find_sources
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -83,8 +82,7 @@ def tokenize_units(
         _write_rows(write_rows, rows)
         inputs = sorted(rows.rglob("*.parquet"))
         settings = replace(settings, read=replace(settings.read, input_format="parquet"))
-    sources = find_inputs(inputs)
-    warn_of_separators(sources, settings.read, settings.recognized(tokenizer))
+    sources = find_sources(inputs, settings.read, settings.recognized(tokenizer))
     plan = plan_units(sources, settings, size)
     with ProgressBar.shown(verbose) as bar:
         made = _run_units(tasks, _Work(plan, str(path), tokenizer, threads, verify), bar, on_event)

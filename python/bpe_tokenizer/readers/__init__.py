@@ -7,6 +7,7 @@ from bpe_tokenizer.readers.detect import InputKind, input_kind
 from bpe_tokenizer.readers.inputs import Input, find_inputs
 from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.readers.positions import BadRow, Position
+from bpe_tokenizer.readers.sources import find_sources
 
 __all__ = [
     "BadRow",
@@ -19,6 +20,7 @@ __all__ = [
     "Position",
     "ReadOptions",
     "find_inputs",
+    "find_sources",
     "input_kind",
     "read_batches",
 ]

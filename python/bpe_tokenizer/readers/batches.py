@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from bpe_tokenizer.readers.positions import BadRow, Position
 from bpe_tokenizer.readers.prefetcher import Prefetcher
 from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, json_rows, range_chunks, text_rows
 
-__all__ = ["ByteRange", "DocumentBatch", "opened_batches", "read_batches"]
+__all__ = ["ByteRange", "DocumentBatch", "TextPart", "opened_batches", "read_batches", "read_parts"]
 
 # The bytes from a start to an end of a file, or the row groups of a Parquet file.
 ByteRange: TypeAlias = tuple[int, int]
@@ -56,6 +56,73 @@ class DocumentBatch(NamedTuple):
         """Return the documents as strings."""
         data = memoryview(np.ascontiguousarray(self.data).data)
         return [str(data[start:end], "utf-8") for start, end in pairwise(self.offsets.tolist())]
+
+
+class TextPart(NamedTuple):
+    """A part of a text that is one document.
+
+    Args:
+        input: Index of the input, from 0.
+        data: The bytes of the part; nothing at the end of the text; None for all of a plain file of this
+            machine, which is not read here.
+        bytes_read: As in `DocumentBatch`.
+    """
+
+    input: int
+    data: bytes | None
+    bytes_read: int
+
+
+_Part = TypeVar("_Part", DocumentBatch, DocumentBatch | TextPart)
+_Closing: TypeAlias = Prefetcher[_Part] | Generator[_Part, None, None]
+
+
+def read_parts(
+    inputs: Sequence[Input], options: ReadOptions, start: Position
+) -> Generator[DocumentBatch | TextPart, None, None]:
+    """Yield what `read_batches` yields, but a text that is one document in parts: it may be long.
+
+    Each file is opened once, and its kind is looked for once.
+
+    Args:
+        inputs: As in `read_batches`.
+        options: As in `read_batches`.
+        start: As in `read_batches`. A text that is one document is read from its beginning.
+
+    Raises:
+        CorpusError: As in `read_batches`.
+        MissingDependencyError: As in `read_batches`.
+    """
+    threads = _processors()
+
+    def contents(number: int, after: int) -> Generator[DocumentBatch | TextPart, None, None]:
+        source = inputs[number]
+        with open_input(source, options) as opened:
+            is_text = opened.kind.format == "text" and options.is_whole
+            if source.path is not None:
+                is_plain = is_text and opened.kind.compression is None
+                yield TextPart(number, None if is_plain else b"", 0)
+                if is_plain:
+                    return
+            if not is_text:
+                yield from opened_batches(number, opened, options, after, threads)
+                return
+            with opened.chunks() as chunks:
+                for chunk in chunks:
+                    yield TextPart(number, chunk, opened.bytes_read)
+            yield TextPart(number, b"", opened.bytes_read)
+
+    def parts(number: int, after: int, limit: int) -> _Closing[DocumentBatch | TextPart]:
+        items = contents(number, after)
+        # Opening a file of this machine takes less time than a thread, which a plain file does not need.
+        if inputs[number].path is not None:
+            kind = next(items)
+            if isinstance(kind, TextPart) and kind.data is None:
+                items.close()
+                return (part for part in (kind,))
+        return _ahead(inputs[number], items, limit)
+
+    return _in_order(inputs, start, threads, parts)
 
 
 def read_batches(
@@ -96,7 +163,22 @@ def read_batches(
     count = thread_count(threads) or _processors()
     if byte_ranges is not None and len(byte_ranges) != len(inputs):
         raise OptionError(f"there are {len(byte_ranges)} byte ranges for {len(inputs)} inputs: give one each")
-    return _batches(inputs, options, start, count, byte_ranges or [None] * len(inputs))
+    ranges = byte_ranges or [None] * len(inputs)
+
+    def contents(number: int, after: int) -> Generator[DocumentBatch, None, None]:
+        with open_input(inputs[number], options) as opened:
+            yield from opened_batches(number, opened, options, after, count, ranges[number])
+
+    def batches(number: int, after: int, limit: int) -> _Closing[DocumentBatch]:
+        return _ahead(inputs[number], contents(number, after), limit)
+
+    return _in_order(inputs, start, count, batches)
+
+
+def _ahead(source: Input, parts: Generator[_Part, None, None], limit: int) -> _Closing[_Part]:
+    if source.is_regular:
+        return Prefetcher(parts, _part_size, limit)
+    return parts  # A thread that waits for a pipe could not be stopped.
 
 
 def _processors() -> int:
@@ -105,61 +187,53 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _batches(
+def _in_order(
     inputs: Sequence[Input],
-    options: ReadOptions,
     start: Position,
     threads: int,
-    byte_ranges: Sequence[ByteRange | None],
-) -> Generator[DocumentBatch, None, None]:
+    read: Callable[[int, int, int], _Closing[_Part]],
+) -> Generator[_Part, None, None]:
+    """Yield the parts of all inputs.
+
+    Args:
+        inputs: The inputs.
+        start: As in `read_batches`.
+        threads: As in `read_batches`.
+        read: Reads the input of an index: without its first rows, and as many bytes ahead.
+    """
     files = min(threads, _MAX_FILES, max(len(inputs) - start.input, 1))
     numbers = iter(range(start.input, len(inputs)))
     before = sum(source.size for source in inputs[: start.input])
-    running: deque[tuple[int, Prefetcher[DocumentBatch] | Generator[DocumentBatch, None, None]]] = deque()
+    running: deque[tuple[int, _Closing[_Part]]] = deque()
 
     def start_next() -> None:
         number = next(numbers, None)
         if number is None:
             return
         after = start.row if number == start.input else 0
-        source = inputs[number]
-        batches = _input_batches(number, source, options, after, threads, byte_ranges[number])
-        if source.is_regular:
-            running.append((number, Prefetcher(batches, _batch_size, _AHEAD_BYTES // files)))
-        else:  # A thread that waits for a pipe could not be stopped.
-            running.append((number, batches))
+        running.append((number, read(number, after, _AHEAD_BYTES // files)))
 
     try:
         for _ in range(files):
             start_next()
         while running:
-            number, batches = running[0]
-            for batch in batches:
-                yield batch._replace(bytes_read=before + batch.bytes_read)
-                del batch
-            batches.close()
+            number, parts = running[0]
+            for part in parts:
+                yield part._replace(bytes_read=before + part.bytes_read)
+                del part
+            parts.close()
             running.popleft()
             before += inputs[number].size
             start_next()
     finally:
-        for _, batches in running:
-            batches.close()
+        for _, parts in running:
+            parts.close()
 
 
-def _batch_size(batch: DocumentBatch) -> int:
-    return batch.data.nbytes + batch.offsets.nbytes + batch.rows.nbytes
-
-
-def _input_batches(
-    number: int,
-    source: Input,
-    options: ReadOptions,
-    after: int,
-    threads: int,
-    byte_range: ByteRange | None,
-) -> Generator[DocumentBatch, None, None]:
-    with open_input(source, options) as opened:
-        yield from opened_batches(number, opened, options, after, threads, byte_range)
+def _part_size(part: DocumentBatch | TextPart) -> int:
+    if isinstance(part, TextPart):
+        return len(part.data or b"")
+    return part.data.nbytes + part.offsets.nbytes + part.rows.nbytes
 
 
 def opened_batches(

@@ -17,7 +17,7 @@ from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.corpus import START, WHOLE_FILES, Position, count_files
-from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, counts_from_file, save_counts
+from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, read_counts, save_counts
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = ["Checkpoint"]
@@ -70,18 +70,18 @@ class Checkpoint:
         weights: Sequence[int],
         progress: ProgressBar,
         read: ReadOptions = WHOLE_FILES,
-    ) -> tuple[PieceCounts, SkippedRows]:
+    ) -> SkippedRows:
         """Count files, from the position of the checkpoint on.
 
         Args:
-            counts: Empty counts with the settings of this run.
+            counts: Empty counts with the settings of this run, which get the pieces.
             files: The files. They start with the files that were counted, unchanged.
             weights: A weight for each.
             progress: Shows the progress.
             read: How documents are found in the files.
 
         Returns:
-            The counts, and the rows that this run skipped.
+            The rows that this run skipped.
 
         Raises:
             CorpusError: A file cannot be read, or is not UTF-8.
@@ -92,9 +92,9 @@ class Checkpoint:
         listed = [_file_state(file, weight, read) for file, weight in zip(files, weights, strict=True)]
         position = START
         if path.exists():
-            saved, header = counts_from_file(counts, path)
-            core_counter(saved).resume()
-            counts, position = saved, _position(path, header)
+            header = read_counts(counts, path)
+            core_counter(counts).resume()
+            position = _position(path, header)
             self._check_files(header["files"], listed)
         timer = _SaveTimer(self._seconds)
 
@@ -109,8 +109,7 @@ class Checkpoint:
                     self._lock.check()
                     save_counts(counts, path, **fields)
 
-        skipped = count_files(core_counter(counts), files, weights, progress, position, save, read)
-        return counts, skipped
+        return count_files(core_counter(counts), files, weights, progress, position, save, read)
 
     def _check_files(self, counted: Sequence[Any], files: Sequence[Mapping[str, Any]]) -> None:
         for number, (before, now) in enumerate(zip(counted, files, strict=False)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path, items_in_turn, items_of
@@ -20,14 +20,13 @@ from bpe_tokenizer.errors import (
     shorten,
 )
 from bpe_tokenizer.readers import positions
-from bpe_tokenizer.readers.batches import DocumentBatch, opened_batches, read_batches
-from bpe_tokenizer.readers.detect import input_kind
+from bpe_tokenizer.readers.batches import DocumentBatch, TextPart, read_parts
 from bpe_tokenizer.readers.inputs import Input, find_inputs
-from bpe_tokenizer.readers.opened import ChunkReader, OpenInput, open_input
+from bpe_tokenizer.readers.opened import ChunkReader
 from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.readers.remote import is_url
-from bpe_tokenizer.readers.separators import warn_of_separators
+from bpe_tokenizer.readers.sources import find_sources
 from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -36,7 +35,6 @@ __all__ = [
     "WHOLE_FILES",
     "Corpus",
     "Position",
-    "corpus_files",
     "count_corpus",
     "count_files",
 ]
@@ -69,12 +67,11 @@ _CORPUS_FILE = re.compile(
     re.IGNORECASE,
 )
 
-# How a file is counted: by the core, which reads its parts in parallel; as a stream; by rows; or as a pipe,
-# whose kind is known when it is read.
-_Route: TypeAlias = Literal["file", "stream", "rows", "pipe"]
+# Counts files with a weight each.
+CountFiles: TypeAlias = Callable[[Sequence[Input], Sequence[int]], SkippedRows]
 
 
-def corpus_files(corpus: Corpus) -> list[Input] | None:
+def _corpus_files(corpus: Corpus) -> list[Input] | None:
     """Return the files that a corpus names; None if it is text, or an iterable that can be read once.
 
     Raises:
@@ -111,6 +108,7 @@ def count_corpus(
     weight: int = 1,
     options: ReadOptions = WHOLE_FILES,
     special_tokens: Collection[str] = (),
+    resume: CountFiles | None = None,
 ) -> SkippedRows:
     """Count the pieces of a corpus of any form.
 
@@ -122,6 +120,7 @@ def count_corpus(
         weight: The weight of everything, without `weights`.
         options: How documents are found in files.
         special_tokens: The texts at which the counter cuts documents.
+        resume: Counts the files instead, from a checkpoint on.
 
     Returns:
         The rows of files that were skipped.
@@ -129,12 +128,19 @@ def count_corpus(
     Raises:
         ArgumentTypeError: The corpus, or an item of it, has another type.
         CorpusError: A file cannot be read, something is not UTF-8, or texts and paths are mixed.
-        OptionError: `weights` are given for something else than a list of files.
+        OptionError: `weights` or a checkpoint are given for something else than a list of files.
     """
-    files = corpus_files(corpus)
+    files = _corpus_files(corpus)
+    if resume is not None and (files is None or not all(each.is_regular for each in files)):
+        raise OptionError(
+            "a checkpoint needs files, which can be read again from the position of a checkpoint; "
+            "give a list of Path, or count parts of the corpus and save their PieceCounts"
+        )
     if files is not None:
-        warn_of_separators(files, options, special_tokens)
         each = check_weights(weights, len(files)) if weights is not None else [weight] * len(files)
+        files = find_sources(files, options, special_tokens)
+        if resume is not None:
+            return resume(files, each)
         return count_files(counter, files, each, progress, options=options)
     if weights is not None:
         raise OptionError("weights are for a list of files, one each; PieceCounts.add weighs any corpus")
@@ -177,70 +183,63 @@ def count_files(
         CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
         MissingDependencyError: A library that a file needs is not installed.
     """
-    sizes = [each.size for each in files]
+    begins = list(accumulate((each.size for each in files), initial=0))
     known = all(each.is_regular for each in files)
-    progress.start("Counting pieces", total=sum(sizes) if known else None, unit="MB", scale=1e6)
+    progress.start("Counting pieces", total=begins[-1] if known else None, unit="MB", scale=1e6)
     skipped = SkippedRows()
     # Placeholders where the core does not read.
     paths = [each.path or Path() for each in files]
+    plain_end = position[0]
 
-    def step(reached: Position) -> None:
+    def reach(reached: Position) -> None:
+        nonlocal position
+        position = reached
         if on_step is not None:
-            on_step(reached)
+            on_step(position)
 
-    def route_and_weight(number: int) -> tuple[_Route, int]:
-        return _route(files[number], options), weights[number]
-
-    for (route, weight), numbers in groupby(range(position[0], len(files)), key=route_and_weight):
-        end = max(numbers) + 1
-        while route == "file" and position[0] < end:
-            before = sum(sizes[: position[0]]) + position[1]
+    def count_plain(least: int = 0) -> None:
+        """Count the plain files up to `plain_end`, if they have so many bytes left."""
+        while position[0] < plain_end:
+            before = begins[position[0]] + position[1]
+            if begins[plain_end] - before < least:
+                return
 
             def report(counted: int, before: int = before) -> None:
                 progress.update(before + counted)
 
-            position = counter.add_files(
-                paths[:end],
-                position,
-                most=_STEP_BYTES,
-                weight=weight,
-                progress=report if progress.visible else None,
+            reach(
+                counter.add_files(
+                    paths[:plain_end],
+                    position,
+                    most=_STEP_BYTES,
+                    weight=weights[position[0]],
+                    progress=report if progress.visible else None,
+                )
             )
-            step(position)
-        if route == "rows":
-            start = positions.Position(*position)
-            with contextlib.closing(read_batches(files[:end], options, start)) as batches:
-                for batch in batches:
-                    _add_rows(counter, files, batch, weight, skipped)
-                    progress.update(batch.bytes_read)
-                    rows = [batch.rows[-1:].max(initial=0), *(row.row for row in batch.bad[-1:])]
-                    step((batch.input, int(max(rows))))
-            position = (end, 0)
-            step(position)
-        while position[0] < end:
-            number = position[0]
-            before = sum(sizes[:number])
-            with open_input(files[number], options) as opened:
-                if opened.kind.format == "text" and options.is_whole:
-                    _add_stream(counter, opened, weight, before, progress)
-                else:
-                    with contextlib.closing(opened_batches(number, opened, options)) as rest:
-                        for batch in rest:
-                            _add_rows(counter, files, batch, weight, skipped)
-                            progress.update(before + batch.bytes_read)
-            position = (number + 1, 0)
-            step(position)
+
+    with contextlib.closing(read_parts(files, options, positions.Position(*position))) as parts:
+        for part in parts:
+            number = part.input
+            is_plain = isinstance(part, TextPart) and part.data is None
+            if not is_plain or weights[number] != weights[position[0]]:
+                count_plain()
+            if plain_end <= position[0] < number:  # the file before has ended, and none waits
+                position = (number, 0)
+            if isinstance(part, DocumentBatch):
+                _add_rows(counter, files, part, weights[number], skipped)
+                progress.update(part.bytes_read)
+                rows = [part.rows[-1:].max(initial=0), *(row.row for row in part.bad[-1:])]
+                reach((number, int(max(rows))))
+            elif is_plain:
+                plain_end = number + 1
+                count_plain(_STEP_BYTES)
+            else:
+                _add_stream(counter, part, parts, files[number].name, weights[number], progress)
+                reach((number + 1, 0))
+    count_plain()
+    if position[0] < len(files):
+        reach((len(files), 0))
     return skipped
-
-
-def _route(source: Input, options: ReadOptions) -> _Route:
-    """Return who reads a file: the core, the core from a stream, the readers of rows, or those of a pipe."""
-    if not source.is_regular:
-        return "pipe"
-    kind = input_kind(source, options.input_format)
-    if kind.format != "text" or not options.is_whole:
-        return "rows"
-    return "file" if kind.compression is None and source.path is not None else "stream"
 
 
 def _add_rows(
@@ -255,14 +254,28 @@ def _add_rows(
 
 
 def _add_stream(
-    counter: _core.PieceCounter, opened: OpenInput, weight: int, before: int, progress: ProgressBar
+    counter: _core.PieceCounter,
+    first: TextPart,
+    parts: Iterator[DocumentBatch | TextPart],
+    name: str,
+    weight: int,
+    progress: ProgressBar,
 ) -> None:
-    def report(_: int) -> None:
-        progress.update(before + opened.bytes_read)
+    """Count a text whose first part was read; `parts` begins with its others."""
+    done = first.bytes_read
 
-    with opened.chunks() as chunks:
-        show = report if progress.visible else None
-        counter.add_stream(ChunkReader(chunks), opened.source.name, weight, show)
+    def chunks() -> Iterator[bytes]:
+        nonlocal done
+        part: DocumentBatch | TextPart = first
+        while isinstance(part, TextPart) and part.data:
+            yield part.data
+            part = next(parts)
+            done = part.bytes_read
+
+    def report(_: int) -> None:
+        progress.update(done)
+
+    counter.add_stream(ChunkReader(chunks()), name, weight, report if progress.visible else None)
 
 
 def _count_items(
@@ -297,7 +310,7 @@ def _count_items(
             if found is None:
                 raise CorpusError(f"item {number} of the corpus names no file, as the first one does")
             if number == 0:
-                warn_of_separators(found, options, special_tokens)
+                found = find_sources(found, options, special_tokens)
             each = count_files(counter, found, [weight] * len(found), ProgressBar(None), options=options)
             skipped.merge(each)
             progress.update(number + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -39,9 +39,9 @@ __all__ = [
     "check_same_pretokenizer",
     "core_counter",
     "count",
-    "counts_from_file",
     "counts_header",
     "merged_counts",
+    "read_counts",
     "save_counts",
 ]
 
@@ -377,7 +377,8 @@ class PieceCounts:
             )
         except TokenizerError as error:
             raise FormatError(f"{path}: the header is broken: {error}") from None
-        return counts_from_file(counts, path)[0]
+        read_counts(counts, path)
+        return counts
 
     def items(self) -> Iterator[tuple[bytes, int]]:
         """Yield each piece with its count, in the order of the pieces' bytes."""
@@ -507,11 +508,11 @@ def counts_header(counts: PieceCounts, **extra: Any) -> bytes:
     return write_header(header)
 
 
-def counts_from_file(like: PieceCounts, path: Path) -> tuple[PieceCounts, dict[str, Any]]:
-    """Return the counts of a file, and the fields of its header. A large file is read when it is needed.
+def read_counts(counts: PieceCounts, path: Path) -> dict[str, Any]:
+    """Read a file of counts, and return the fields of its header. A large file is read when it is needed.
 
     Args:
-        like: Counts with the wanted settings and limits.
+        counts: Empty counts with the wanted settings and limits.
         path: The file.
 
     Raises:
@@ -523,34 +524,32 @@ def counts_from_file(like: PieceCounts, path: Path) -> tuple[PieceCounts, dict[s
     with read_errors(path):
         is_small = not path.is_file() or path.stat().st_size <= SMALL_FILE
     if is_small:
-        return _counts_from_bytes(like, read_bytes(path), str(path))
+        return _read_data(counts, read_bytes(path), str(path))
     header, begin = read_header_of(path)
-    return _counts_of(like, header, partial(_core.PieceCounter.open, path=path, begin=begin)), header
+    core_counter(counts).open(path, begin, **_checked(counts, header))
+    return header
 
 
-def _counts_from_bytes(like: PieceCounts, data: bytes, name: str) -> tuple[PieceCounts, dict[str, Any]]:
+def _read_data(counts: PieceCounts, data: bytes, name: str) -> dict[str, Any]:
     header, begin = read_header(data, name)
     try:
-        return _counts_of(like, header, partial(_core.PieceCounter.load, data=data, begin=begin)), header
+        core_counter(counts).load(data, begin, **_checked(counts, header))
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from None
+    return header
 
 
-def _counts_of(like: PieceCounts, header: dict[str, Any], load: Callable[..., None]) -> PieceCounts:
-    """Return counts with the settings of `like`; `load` reads them into a counter."""
-    check_same_pretokenizer(like, header["split_patterns"], header["normalization"], header["special_tokens"])
-    counts = object.__new__(PieceCounts)
-    vars(counts).update(vars(like), _counter=like._counter.empty())
-    load(
-        counts._counter,
-        documents=header["documents"],
-        normalized=header.get("normalized") is True,
-    )
-    return counts
+def _checked(counts: PieceCounts, header: dict[str, Any]) -> dict[str, Any]:
+    """Check the settings of a header, and return what else it says of the pieces."""
+    settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
+    check_same_pretokenizer(counts, *settings)
+    return {"documents": header["documents"], "normalized": header.get("normalized") is True}
 
 
 def _unpickle(settings: Any, threads: int | None, data: bytes) -> PieceCounts:
-    return _counts_from_bytes(PieceCounts(*settings, threads=threads), data, "pickled counts")[0]
+    counts = PieceCounts(*settings, threads=threads)
+    _read_data(counts, data, "pickled counts")
+    return counts
 
 
 def _setting_text(value: object) -> str:

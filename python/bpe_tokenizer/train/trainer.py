@@ -12,15 +12,14 @@ from functools import partial
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError
+from bpe_tokenizer.errors import ArgumentTypeError
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.readers.options import ReadOptions
-from bpe_tokenizer.readers.separators import warn_of_separators
 from bpe_tokenizer.special_tokens import SpecialTokens
 from bpe_tokenizer.train.checkpoint import Checkpoint
-from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, corpus_files, count_corpus
-from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count, check_weights
+from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
+from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count
 from bpe_tokenizer.train.piece_counts import (
     PieceCounts,
     check_not_empty,
@@ -85,20 +84,15 @@ def train_model(
         else Checkpoint(check_path("checkpoint", checkpoint), checkpoint_seconds)
     )
     with run as saved, ProgressBar.shown(options.verbose) as progress:
-        if saved is None:
-            skipped = count_corpus(
-                core_counter(counts), corpus, progress, weights, options=read, special_tokens=special
-            )
-        else:
-            files = corpus_files(corpus)
-            if files is None or not all(each.is_regular for each in files):
-                raise OptionError(
-                    "a checkpoint needs files, which can be read again from the position of a checkpoint; "
-                    "give a list of Path, or count parts of the corpus and save their PieceCounts"
-                )
-            each = check_weights(weights, len(files))
-            warn_of_separators(files, read, special)
-            counts, skipped = saved.count(counts, files, each, progress, read)
+        skipped = count_corpus(
+            core_counter(counts),
+            corpus,
+            progress,
+            weights,
+            options=read,
+            special_tokens=special,
+            resume=None if saved is None else partial(saved.count, counts, progress=progress, read=read),
+        )
         check_not_empty(counts)
         _print_counts(counts, options)
         core = _train(counts, options, progress, saved, least)

@@ -16,7 +16,7 @@ from bpe_tokenizer.readers.inputs import Input, find_inputs, open_stored
 from bpe_tokenizer.readers.opened import OpenInput, open_input
 from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
-from bpe_tokenizer.readers.separators import warn_of_separators
+from bpe_tokenizer.readers.sources import find_sources
 from bpe_tokenizer.train.text_files import HEAD_BYTES, not_utf8
 
 __all__ = ["Document", "documents", "read_blocks", "read_lines", "read_texts"]
@@ -68,12 +68,10 @@ def documents(names: Sequence[str], options: ReadOptions = _WHOLE_FILES) -> Iter
         OptionError: Standard input is named twice.
     """
     with tempfile.TemporaryDirectory() as directory:
-        files = [
+        yield [
             _document(source, options, Path(directory) / str(number))
-            for number, source in enumerate(find_inputs(names))
+            for number, source in enumerate(find_sources(names, options))
         ]
-        warn_of_separators([each.source for each in files], options)
-        yield files
 
 
 def _document(source: Input, options: ReadOptions, copy: Path) -> Document:
