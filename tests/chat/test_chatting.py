@@ -10,6 +10,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bpe_tokenizer import BPETokenizer, ChatSession, Reply
@@ -167,7 +168,13 @@ def test_a_stop_string_ends_the_engine(chatml: BPETokenizer) -> None:
 
 def test_stop_strings_that_are_none(chatml: BPETokenizer) -> None:
     wrong: Any
-    for wrong, message in ((3, "not int"), (b"a", "not bytes"), ([1], "it holds 1"), (["a", ""], "empty")):
+    for wrong, message in (
+        (3, "not int"),
+        (b"a", "holds b.a"),
+        (np.array(5), "not ndarray"),
+        ([1], "it holds 1"),
+        (["a", ""], "empty"),
+    ):
         with pytest.raises((TypeError, OptionError), match=message):
             chatml.chat(TALK, scripted([])[1], "chatml", stop=wrong)
 
