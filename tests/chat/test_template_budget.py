@@ -99,10 +99,11 @@ def test_hostile_templates_need_little_time_and_memory() -> None:
 
 @linux
 @pytest.mark.slow
-def test_hostile_templates_need_little_time_and_memory_with_the_default_budget() -> None:
-    for source, outcome, took, peak in outcomes([*HOSTILE_TEMPLATES], 1, 280):
+@pytest.mark.parametrize("part", range(4))
+def test_hostile_templates_need_little_time_and_memory_with_the_default_budget(part: int) -> None:
+    for source, outcome, took, peak in outcomes([*HOSTILE_TEMPLATES][part::4], 1, 280):
         assert outcome == "refused", source
-        assert took < 10, source
+        assert took < 40, source  # seconds of CPU; an AMD EPYC of 2026 needs at most 6
         assert peak < 700_000, source
 
 
