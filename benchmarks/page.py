@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import argparse
 import re
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import chart
 from benchmarks.cases import BASELINES, CALL_SIZES, CORPORA, MIXED, MODES
 from benchmarks.measure import spread
 from benchmarks.peers import OURS
 from benchmarks.records import DIRECTORY, Run, newest, newest_python
+from bpe_tokenizer.view.plots import Axis, Bar, ranked_bars
 
-__all__ = ["between_markers", "files", "not_ahead", "readme_rows", "results"]
+__all__ = ["between_markers", "files", "not_ahead", "readme_rows", "results", "speeds"]
 
 _ROOT = Path(__file__).parents[1]
 _BEGIN = "<!-- Written by `python -m benchmarks.page` from benchmarks/records; do not edit. -->"
@@ -57,12 +58,48 @@ def files(directory: Path = DIRECTORY) -> dict[Path, str]:
     others = {run.about["run"]: run for run in found if run is not None}
     page, readme = _ROOT / "docs" / "benchmarks.md", _ROOT / "README.md"
     text = results(suite, others)
-    panels = chart.panels(suite.of("case"), suite.of("wrong"), (MIXED, *CORPORA))
+    bars = speeds(suite.of("case"), suite.of("wrong"), (MIXED, *CORPORA))
     return {
         page: between_markers(page.read_text(encoding="utf-8"), text),
-        page.with_suffix(".svg"): chart.draw(panels),
+        page.with_suffix(".svg"): ranked_bars("Encoding speed", Axis("MB/s"), bars).svg(),
         readme: _with_rows(readme.read_text(encoding="utf-8"), readme_rows(suite, others.get("training"))),
     }
+
+
+def speeds(cases: Sequence[_Result], wrong: Sequence[_Result], corpora: Sequence[str]) -> list[Bar]:
+    """Return the bars of the chart, warm and in one thread: all packages to lists, then gigatoken's arrays.
+
+    Args:
+        cases: Results with cl100k, as they are recorded.
+        wrong: Cases that were not timed, because their ids are not ours, as they are recorded.
+        corpora: The first one with lists is that of the lists; those with arrays are all shown.
+
+    Returns:
+        Bars with headings. Ours have another colour.
+    """
+
+    def found(mode: str, corpus: str) -> list[Bar]:
+        wanted = [mode, corpus, "cl100k", "warm", "1t"]
+        results = [case for case in cases if list(case["case"][1:]) == wanted and case["case"][0] != OURS]
+        if not results:
+            return []
+        ours = Bar(OURS, [round(statistics.median(case["ours"] for case in results))], 1)
+        return [ours, *(Bar(case["case"][0], [round(case["theirs"])], 0) for case in results)]
+
+    corpus = next((corpus for corpus in corpora if found("list", corpus)), "")
+    lists = sorted(found("list", corpus), key=lambda bar: -(bar.values[0] or 0))
+    lists += [
+        Bar(f"{case['case'][0]}: wrong ids", [None])
+        for case in wrong
+        if [*case["case"][1:3]] == ["list", corpus]
+    ]
+    arrays = [
+        bar._replace(name=f"{bar.name}, {corpus}")
+        for corpus in corpora
+        for bar in found("numpy", corpus)
+        if bar.name in (OURS, "gigatoken")
+    ]
+    return [Bar("To lists (cl100k)", []), *lists, Bar("To NumPy arrays (cl100k)", []), *arrays]
 
 
 def between_markers(page: str, text: str) -> str:

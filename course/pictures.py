@@ -1,4 +1,4 @@
-"""Pictures of the course, as SVG text: traces, trees, tokens, curves and bars.
+"""Pictures of the course, as SVG text: traces, trees and tokens. `view/plots.py` draws curves and bars.
 
 A picture is 340 pixels wide, so a telephone shows it at its natural size. It has its own background, so it is
 readable on a dark page too. No text is smaller than 12 pixels.
@@ -12,21 +12,17 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
-from bpe_tokenizer.view.plots import Series
-from bpe_tokenizer.view.text import printable
+from bpe_tokenizer.display.text import printable
 
 if TYPE_CHECKING:
     from bpe_tokenizer.reference import EncodeTrace, MergeTree, TrainingTrace
     from bpe_tokenizer.reference.tracing import MergeStep
 
 __all__ = [
-    "Bars",
     "Span",
     "SpanRow",
     "TokenRow",
-    "bar_chart",
     "encoding_steps",
-    "line_chart",
     "merge_tree",
     "span_rows",
     "token_rows",
@@ -44,8 +40,6 @@ _BOX_HEIGHT, _BOX_PADDING, _GAP = 24, 5, 3
 _PAPER, _INK, _QUIET, _EDGE = "#ffffff", "#1f2328", "#57606a", "#8c959f"
 _STRONG, _PLAIN, _LEARNED = "#0a52a0", "#f3f4f6", "#cfe4ff"
 _COLOURS = ("#cfe4ff", "#ffe3c2", "#d3f0cd", "#ffd9e4", "#e5dcff")
-# Lines differ in colour, dashes and marks.
-_LINES = (("#0a52a0", ""), ("#a83200", "6 3"), ("#1a6b2a", "2 3"), ("#6b2aa8", "8 3 2 3"))
 _STYLE = (
     f"text{{font:{_SIZE}px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:{_INK}}}"
     f".s{{font:{_SMALL}px system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:{_QUIET}}}"
@@ -96,18 +90,6 @@ class SpanRow(NamedTuple):
 
     label: str
     spans: Sequence[Span]
-
-
-class Bars(NamedTuple):
-    """The bars of one thing, one for each name in the legend.
-
-    Args:
-        label: The text above the bars.
-        values: Their lengths.
-    """
-
-    label: str
-    values: Sequence[float]
 
 
 def token_rows(rows: Sequence[TokenRow], title: str) -> str:
@@ -329,123 +311,6 @@ def merge_tree(tree: MergeTree, title: str) -> str:
     return canvas.svg(height, title, described, width)
 
 
-def line_chart(
-    series: Sequence[Series],
-    title: str,
-    x_label: str,
-    y_label: str,
-    *,
-    x_logarithmic: bool = False,
-    y_from_zero: bool = True,
-) -> str:
-    """Draw curves with axes.
-
-    Args:
-        series: The curves, with at least two points in all.
-        title: What the picture shows.
-        x_label: The quantity of the horizontal axis, with its unit.
-        y_label: The quantity of the vertical axis, with its unit.
-        x_logarithmic: Whether the horizontal axis is logarithmic; its values are positive then.
-        y_from_zero: Whether the vertical axis begins at 0.
-
-    Returns:
-        The text of an SVG file.
-
-    Example:
-        >>> svg = line_chart([Series("tokens", [(256, 40), (512, 20)])], "Tokens", "vocabulary", "tokens")
-        >>> "256: 40; 512: 20" in svg
-        True
-    """
-    canvas = _Canvas()
-    xs = [point[0] for each in series for point in each.points]
-    ys = [point[1] for each in series for point in each.points]
-    canvas.text(_MARGIN, 24, y_label, "s")
-    x_ticks = _powers_of_two(min(xs), max(xs)) if x_logarithmic else _round_ticks(0.0, max(xs), 4)
-    y_ticks = _round_ticks(0.0 if y_from_zero else min(ys), max(ys), 5)
-    top, bottom, right = 38.0, 218.0, _RIGHT - 6.0
-    left = _MARGIN + 8 + 7.2 * max(len(_number(tick)) for tick in y_ticks)
-
-    def across(value: float) -> float:
-        low, high = x_ticks[0], x_ticks[-1]
-        if x_logarithmic:
-            value, low, high = math.log2(value), math.log2(low), math.log2(high)
-        return left + (right - left) * (value - low) / (high - low)
-
-    def up(value: float) -> float:
-        return bottom - (bottom - top) * (value - y_ticks[0]) / (y_ticks[-1] - y_ticks[0])
-
-    for tick in y_ticks:
-        canvas.line(left, up(tick), right, up(tick), "#d8dee4")
-        canvas.text(left - 6, up(tick) + 4, _number(tick), "s", "end")
-    # Labels that do not fit next to each other are left out.
-    free = 0.0
-    for tick in x_ticks:
-        canvas.line(across(tick), top, across(tick), bottom, "#d8dee4")
-        label = _number(tick)
-        half = 3.6 * len(label)
-        middle = min(across(tick), _WIDTH - 4 - half)
-        if middle - half >= free:
-            canvas.text(middle, bottom + 18, label, "s", "middle")
-            free = middle + half + 6
-    canvas.line(left, bottom, right, bottom, _QUIET)
-    canvas.text((left + right) / 2, bottom + 38, x_label, "s", "middle")
-    for number, each in enumerate(series):
-        canvas.curve([(across(x), up(y)) for x, y in each.points], number)
-    y = bottom + 52
-    if len(series) > 1:
-        for number, each in enumerate(series):
-            canvas.curve([(_MARGIN, y), (_MARGIN + 26, y)], number)
-            canvas.text(_MARGIN + 36, y + 4, each.name, "s")
-            y += 20
-    described = (
-        f"{each.name}: {'; '.join(f'{_number(x)}: {_number(y)}' for x, y in each.points)}" for each in series
-    )
-    return canvas.svg(y, title, described)
-
-
-def bar_chart(groups: Sequence[Bars], names: Sequence[str], title: str, unit: str) -> str:
-    """Draw horizontal bars, each with its value.
-
-    Args:
-        groups: The bars of each thing, from top to bottom; no value is negative.
-        names: What each bar of a group is, for the legend; a single name has no legend.
-        title: What the picture shows.
-        unit: What the values count.
-
-    Returns:
-        The text of an SVG file.
-
-    Example:
-        >>> groups = [Bars("English", [1]), Bars("Thai", [3.5])]
-        >>> "English: 1. Thai: 3.5" in bar_chart(groups, ["tokens"], "Cost", "tokens")
-        True
-    """
-    canvas = _Canvas()
-    canvas.text(_MARGIN, 24, unit, "s")
-    y = 34.0
-    fills = [colour for colour, _ in _LINES]
-    if len(names) > 1:
-        for name, fill in zip(names, fills, strict=False):
-            canvas.rect(_MARGIN, y, 14, 12, fill, "")
-            canvas.text(_MARGIN + 22, y + 11, name, "s")
-            y += 20
-    y += 4
-    # The longest bar leaves room for its value.
-    most = max(value for group in groups for value in group.values) or 1
-    factor = (_RIGHT - _MARGIN - 56) / most
-    for group in groups:
-        canvas.text(_MARGIN, y + 11, group.label, "h")
-        y += 17
-        for value, fill in zip(group.values, fills, strict=False):
-            length = max(1.0, value * factor)
-            canvas.rect(_MARGIN, y, length, 13, fill, "")
-            canvas.text(_MARGIN + length + 6, y + 11.5, _number(value), "")
-            y += 17
-        y += 9
-    described = (f"{group.label}: {', '.join(map(_number, group.values))}" for group in groups)
-    return canvas.svg(y - 1, title, [f"{unit}; {', '.join(names)}", *described])
-
-
 class _Canvas:
     """Collects the elements of a picture."""
 
@@ -469,15 +334,6 @@ class _Canvas:
         self._parts.append(
             f'<path d="M{_fixed(x1)} {_fixed(y1)}L{_fixed(x2)} {_fixed(y2)}" stroke="{stroke}"/>'
         )
-
-    def curve(self, points: Sequence[tuple[float, float]], number: int) -> None:
-        colour, dashes = _LINES[number % len(_LINES)]
-        line = " ".join(f"{_fixed(x)},{_fixed(y)}" for x, y in points)
-        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-        self._parts.append(
-            f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"{dashed}/>'
-        )
-        self._parts.extend(_mark(number, x, y, colour) for x, y in points)
 
     def boxes(
         self,
@@ -518,13 +374,6 @@ class _Canvas:
             + "\n".join(self._parts)
             + "\n</svg>\n"
         )
-
-
-def _mark(number: int, x: float, y: float, colour: str) -> str:
-    """Return the mark of a point: a disc, a square, a triangle or a diamond."""
-    shape = ("M-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0", "M-3-3h6v6h-6z", "M0-4L4 3H-4z", "M0-4L4 0L0 4L-4 0z")
-    at = f"translate({_fixed(x)} {_fixed(y)})"
-    return f'<path transform="{at}" d="{shape[number % len(shape)]}" fill="{colour}"/>'
 
 
 def _made(step: MergeStep) -> bytes | str:
@@ -572,22 +421,3 @@ def _cells(character: str) -> int:
 def _fixed(value: float) -> str:
     """Return a coordinate with at most one decimal."""
     return f"{value:.1f}".removesuffix(".0")
-
-
-def _number(value: float) -> str:
-    if value == round(value):
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if abs(value) < 10 else f"{value:,.1f}"
-
-
-def _round_ticks(low: float, high: float, count: int) -> list[float]:
-    """Return round numbers from at most `low` to at least `high`, about `count` of them."""
-    step = 10.0 ** math.floor(math.log10((high - low) / count or 1))
-    step = next(step * part for part in (1, 2, 5, 10) if (high - low) / (step * part) <= count)
-    first = math.floor(low / step)
-    return [round(step * k, 10) for k in range(first, math.ceil(round(high / step, 6)) + 1)]
-
-
-def _powers_of_two(low: float, high: float) -> list[float]:
-    first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
-    return [2.0**power for power in range(first, last + 1)]

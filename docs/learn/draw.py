@@ -19,13 +19,10 @@ from pydoc_data.topics import topics
 from typing import Any
 
 from course.pictures import (
-    Bars,
     Span,
     SpanRow,
     TokenRow,
-    bar_chart,
     encoding_steps,
-    line_chart,
     merge_tree,
     span_rows,
     token_rows,
@@ -41,7 +38,7 @@ from bpe_tokenizer.reference import (
     chatml_segments,
     split,
 )
-from bpe_tokenizer.view.plots import Series
+from bpe_tokenizer.view.plots import Axis, Bar, Series, line_plot, ranked_bars
 
 PLACE = Path(__file__).parent
 PICTURES = PLACE / "pictures"
@@ -164,7 +161,7 @@ def work() -> str:
         Series("recounting all pairs", [(merges, counts[0]) for merges, counts in found.items()]),
         Series("updating the counts", [(merges, counts[1]) for merges, counts in found.items()]),
     ]
-    return line_chart(series, "The work of two trainers", "merges", "tokens read")
+    return line_plot("The work of two trainers", Axis("merges"), Axis("tokens read"), series).svg()
 
 
 def curve() -> str:
@@ -177,13 +174,8 @@ def curve() -> str:
             ("held-out texts", names["held_out_bytes"], names["curve"]),
         )
     ]
-    return line_chart(
-        series,
-        "Compression and vocabulary size",
-        "ids in the vocabulary",
-        "bytes per token",
-        x_logarithmic=True,
-    )
+    ids = Axis("ids in the vocabulary", logarithmic=True, base=2)
+    return line_plot("Compression and vocabulary size", ids, Axis("bytes per token"), series).svg()
 
 
 def premium() -> str:
@@ -191,11 +183,12 @@ def premium() -> str:
     names = page_names("10-fairness-across-languages", "most_of_it")
     by_english, by_mixture = (names["over_english"](names[each]) for each in ("none_of_it", "most_of_it"))
     groups = [
-        Bars(language, [round(by_english[language], 1), round(by_mixture[language], 1)])
+        Bar(language, [round(by_english[language], 1), round(by_mixture[language], 1)])
         for language in by_english
     ]
     trained = ["trained on English", "trained on a mixture"]
-    return bar_chart(groups, trained, "The premium of twelve languages", "tokens for each token of English")
+    unit = Axis("tokens for each token of English")
+    return ranked_bars("The premium of twelve languages", unit, groups, trained).svg()
 
 
 def space() -> str:

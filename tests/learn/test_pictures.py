@@ -7,9 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 from course import pictures
-from course.pictures import Bars, TokenRow, bar_chart, line_chart, token_rows
+from course.pictures import TokenRow, token_rows
 
-from bpe_tokenizer.view.plots import Series
 from course_pages import COURSE, load_program
 
 DRAW = load_program(COURSE / "draw.py", "learn_draw")
@@ -84,8 +83,6 @@ def test_the_contrast_of_text_and_of_lines() -> None:
     for fill in (pictures._PLAIN, pictures._LEARNED):  # the ids in a tree
         assert contrast(quiet, fill) >= 4.5
     assert contrast(paper, pictures._STRONG) >= 4.5
-    for colour, _ in pictures._LINES:
-        assert contrast(colour, paper) >= 3
     assert contrast(pictures._EDGE, paper) >= 3
 
 
@@ -104,25 +101,3 @@ def test_many_tokens_take_several_lines() -> None:
     boxes = list(root.iter(f"{SVG}rect"))[1:]
     assert len({box.get("y") for box in boxes}) > 4
     assert all(float(box.attrib["x"]) + float(box.attrib["width"]) <= 328 for box in boxes)
-
-
-def test_a_curve_ends_inside_its_axes() -> None:
-    for points in ([(0, 0), (7, 13)], [(1, 0.001), (2, 0.002)], [(10, 5e9), (1000, 7e9)], [(1, 3), (1.5, 3)]):
-        root = ElementTree.fromstring(line_chart([Series("a", points)], "t", "x", "y"))
-        line = root.find(f"{SVG}polyline")
-        assert line is not None
-        for x, y in (map(float, point.split(",")) for point in line.attrib["points"].split()):
-            assert 25 <= x <= 328
-            assert 38 <= y <= 218
-    logarithmic = line_chart([Series("a", [(300, 1), (5000, 2)])], "t", "x", "y", x_logarithmic=True)
-    assert ">256<" in logarithmic
-    assert ">8,192<" in logarithmic
-
-
-def test_bars_are_in_proportion() -> None:
-    root = ElementTree.fromstring(
-        bar_chart([Bars("a", [1]), Bars("b", [4]), Bars("c", [0])], ["n"], "t", "unit")
-    )
-    one, four, nothing = (float(box.attrib["width"]) for box in list(root.iter(f"{SVG}rect"))[1:])
-    assert four == pytest.approx(4 * one, abs=0.3)
-    assert nothing == 1

@@ -9,16 +9,16 @@ from xml.etree import ElementTree
 import pytest
 
 from bpe_tokenizer.view import plots
-from bpe_tokenizer.view.plots import Axis, Bar, Series, bar_plot, dot_plot, line_plot, ranked_bars
+from bpe_tokenizer.view.plots import Axis, Bar, Plot, Series, bar_plot, dot_plot, line_plot, ranked_bars
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawings(plot: str) -> list[ElementTree.Element]:
-    """Return the wide and the narrow drawing."""
-    found = [each for each in ElementTree.fromstring(plot).iter(f"{SVG}svg") if each.get("role") == "img"]
+def drawings(plot: Plot) -> list[ElementTree.Element]:
+    """Return the wide and the narrow drawing, and that of a file."""
+    found = list(ElementTree.fromstring(plot.html()).iter(f"{SVG}svg"))
     assert len(found) == 2
-    return found
+    return [*found, ElementTree.fromstring(plot.svg())]
 
 
 def texts(drawing: ElementTree.Element, anchor: str) -> list[str]:
@@ -43,7 +43,7 @@ def test_a_logarithmic_axis_ends_with_the_data() -> None:
         assert line is not None
         places = [float(place.split(",")[0]) for place in line.attrib["points"].split()]
         width = float(drawing.attrib["viewBox"].split()[2])
-        assert (places[-1] - places[0]) / width > 0.75
+        assert (places[-1] - places[0]) / width > 0.7
         assert "1,024" in texts(drawing, "middle") or "4,096" in texts(drawing, "middle") or width < 400
 
 
@@ -52,16 +52,17 @@ def test_a_logarithmic_axis_ends_with_the_data() -> None:
 def test_plots_are_well_formed_and_stay_inside(points: list[tuple[float, float]], logarithmic: bool) -> None:
     series = [Series("<a&>", points), Series("b" * 60, points)]
     axes = Axis("x", logarithmic), Axis("y<", logarithmic)
+    labels = [f"{x:g}" for x, _ in points]
     rows = [Bar("<b&>" * 20, [1.0, None]), Bar("語" * 30, [None, None]), Bar("c", [0.0, 1e6])]
     for plot in (
         line_plot("<t>", *axes, series),
-        bar_plot("<t>", Axis("x"), Axis("y"), series[:1]),
-        bar_plot("<t>", Axis("x"), Axis("y"), series),
+        bar_plot("<t>", Axis("x"), Axis("y"), series[:1], labels),
+        bar_plot("<t>", Axis("x"), Axis("y"), series, labels),
         dot_plot("<t>", Axis("x"), ["<i>", "b"], rows, (1.0, "<one>")),
         ranked_bars("<t>", Axis("x"), [Bar("<a&>" * 30, [5.0]), Bar("b", [0.0]), Bar("c", [None])]),
     ):
         for drawing in drawings(plot):
-            assert drawing.get("aria-label") == "<t>"
+            assert (drawing.get("aria-label") or drawing.findtext(f"{SVG}title")) == "<t>"
             _, _, width, height = map(float, drawing.attrib["viewBox"].split())
             for each in drawing.iter(f"{SVG}text"):
                 assert 0 <= float(each.attrib["x"]) <= width
@@ -76,7 +77,7 @@ def test_plots_are_well_formed_and_stay_inside(points: list[tuple[float, float]]
                     assert 0 <= x <= width
                     assert 0 <= y <= height
             for bar in drawing.iter(f"{SVG}rect"):
-                assert float(bar.attrib["x"]) + float(bar.attrib["width"]) <= width
+                assert float(bar.get("x", 0)) + float(bar.attrib["width"]) <= width
                 assert float(bar.attrib["height"]) >= 0
             for mark in drawing.iter(f"{SVG}path"):
                 for x in re.findall(r"translate\((\S+) ", mark.get("transform", "")):
@@ -97,11 +98,11 @@ def test_lines_are_named_at_their_ends_unless_the_names_would_touch() -> None:
     apart = [Series("one", [(1, 1), (2, 5)]), Series("two", [(1, 1), (2, 1)])]
     for series, is_named in ((apart, True), (near, False)):
         plot = line_plot("t", Axis("x"), Axis("y"), series)
-        wide, narrow = drawings(plot)
-        assert ("one" in texts(wide, "start")) == is_named
-        assert "one" not in texts(narrow, "start")
-        assert ('<div class="bpe-legend bpe-narrow">' in plot) == is_named
-        assert plot.count("</svg> one</li>") == 1
+        for drawing, at_ends in zip(drawings(plot), (is_named, False, False), strict=True):
+            named = [each.get("class") for each in drawing.iter(f"{SVG}text") if each.text == "one"]
+            assert named == ["bpe-name" if at_ends else None]
+            # A legend has a line for each name.
+            assert len(list(drawing.iter(f"{SVG}polyline"))) == (2 if at_ends else 4)
 
 
 def test_the_labels_of_bars_do_not_touch() -> None:
@@ -140,4 +141,16 @@ def test_the_colours_of_series_have_contrast_on_light_and_dark_paper(paper: str)
 
 def test_a_plot_has_no_inline_style() -> None:
     plot = line_plot("t", Axis("x"), Axis("y"), [Series("a", [(1, 2)])])
-    assert "style=" not in plot
+    assert "style=" not in plot.html() + plot.svg()
+
+
+def test_ranked_bars_are_in_proportion_and_a_file_describes_them() -> None:
+    rows = [Bar("heading", []), Bar("a", [1, 2]), Bar("b", [4, None]), Bar("c", [0, 3])]
+    plot = ranked_bars("t", Axis("unit"), rows, ["one", "two"])
+    for drawing in drawings(plot):
+        bars = [each for each in drawing.iter(f"{SVG}rect") if each.get("class")]
+        one, two, four, nothing, three = (float(each.attrib["width"]) for each in bars)
+        assert (two, three, four) == pytest.approx((2 * one, 3 * one, 4 * one), abs=0.3)
+        assert nothing == 1
+        assert [each.get("class") for each in bars] == [f"bpe-s{k}" for k in (0, 1, 0, 0, 1)]
+    assert drawings(plot)[2].findtext(f"{SVG}desc") == "unit. a: 1, 2. b: 4, none. c: 0, 3."

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.panel import Panel
 
 from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.display.text import printable
 from bpe_tokenizer.view.terminal import coloured_tokens, print_tokens
-from bpe_tokenizer.view.text import printable
 
 
 def _printed(tokens: list[bytes], **options: object) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from bpe_tokenizer.cli.usage import in_options
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.display.text import printable
 from bpe_tokenizer.errors import TokenizerError
-from bpe_tokenizer.view.text import printable
 
 if TYPE_CHECKING:
     from bpe_tokenizer.chat.session import ChatSession

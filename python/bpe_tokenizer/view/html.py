@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.display.chips import COLOURS, chip, direction
 from bpe_tokenizer.display.chips import STYLE as CHIPS_STYLE
-from bpe_tokenizer.view.text import printable
+from bpe_tokenizer.display.text import printable
 
 if TYPE_CHECKING:
     from bpe_tokenizer.view.visualization import Merge, Merging, Piece, Token, Visualization

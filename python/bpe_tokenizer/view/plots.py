@@ -1,4 +1,4 @@
-"""Plots as inline SVG: labelled axes, lines that are named at their ends, and no colour that is needed.
+"""Plots as SVG: labelled axes, lines that are named at their ends, and no colour that is needed.
 
 Series differ in colour, dash and mark. The colours follow Okabe and Ito (2008, "Color Universal Design"),
 some of them darker: each has a contrast of at least 3 with light and with dark paper, so one plot serves
@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from importlib import resources
 from typing import NamedTuple
 
-__all__ = ["STYLE", "Axis", "Bar", "Series", "bar_plot", "dot_plot", "line_plot", "ranked_bars"]
+__all__ = ["STYLE", "Axis", "Bar", "Plot", "Series", "bar_plot", "dot_plot", "line_plot", "ranked_bars"]
 
-# The style sheet of the plots.
+# The style sheet of the plots: of the drawings, then of their places in a page.
 STYLE = resources.files(__package__).joinpath("plots.css").read_text(encoding="utf-8")
+_DRAWING_STYLE = STYLE.partition(".bpe-plot{")[0].strip()
 
 COLOURS = 6
 _TEXT = 12
@@ -30,6 +31,7 @@ _SHAPES = (
     "M0 4.8L-4.4-3.4H4.4z",
     "M-4.5-1.5h3v-3h3v3h3v3h-3v3h-3v-3h-3z",
 )
+_Point = tuple[float, float]
 
 
 class Series(NamedTuple):
@@ -41,7 +43,7 @@ class Series(NamedTuple):
     """
 
     name: str
-    points: Sequence[tuple[float, float]]
+    points: Sequence[_Point]
 
 
 class Axis(NamedTuple):
@@ -63,45 +65,81 @@ class Bar(NamedTuple):
 
     Args:
         name: The label of the row.
-        values: The values; None for a missing one.
+        values: The values; None for a missing one. In ranked bars, a row without any is a heading.
+        colour: The number of the colour of all values; None for those of the series.
     """
 
     name: str
     values: Sequence[float | None]
+    colour: int | None = None
 
 
 class _Size(NamedTuple):
-    """The size of a plot, in units of its text. A narrow one is for telephones."""
+    """The size of a plot, in units of its text, and the space around it. A narrow one is for telephones."""
 
     width: float
     height: float
     is_narrow: bool
+    margin: float = 0
 
 
-_WIDE, _NARROW = _Size(620, 340, False), _Size(340, 290, True)
+_WIDE, _NARROW, _FILE = _Size(620, 340, False), _Size(340, 290, True), _Size(316, 270, True, 12)
 
 
-class _Scale:
-    """Maps values to coordinates, and has the ticks."""
+class Plot(NamedTuple):
+    """A plot, which can be drawn in several sizes.
 
-    def __init__(
-        self, low: float, high: float, axis: Axis, start: float, end: float, ticks: int, from_zero: bool
-    ) -> None:
-        self._transform: Callable[[float], float] = math.log10 if axis.logarithmic else float
-        if axis.logarithmic:
-            high = high if high > low else low * axis.base
-            self.ticks = _powers(low, high, axis.base, ticks)
-            bottom, top = self._transform(low), self._transform(high)
-        else:
-            self.ticks = _round_numbers(min(low, 0.0) if from_zero else low, high, ticks)
-            bottom, top = self.ticks[0], max(self.ticks[-1], high)
-        self._bottom, self._factor, self._start = bottom, (end - start) / ((top - bottom) or 1), start
+    Args:
+        title: The text for screen readers.
+        described: The data as text.
+        names: The name of each series, for the legend.
+        has_wide_legend: Whether a wide drawing has a legend, as narrow ones have.
+        draw: Returns the height of a drawing and its elements.
+    """
 
-    def __call__(self, value: float) -> float:
-        return round(self._start + (self._transform(value) - self._bottom) * self._factor, 1)
+    title: str
+    described: str
+    names: Sequence[str]
+    has_wide_legend: bool
+    draw: Callable[[_Size], tuple[float, list[str]]]
+
+    def html(self) -> str:
+        """Return a wide and a narrow `<svg>` element, of which `STYLE` shows one."""
+        elements = [
+            f'<svg class="bpe-drawing" role="img" aria-label="{escape(self.title)}" '
+            f'viewBox="0 0 {width:g} {height:g}" xmlns="http://www.w3.org/2000/svg">{body}</svg>'
+            for width, height, body in map(self._drawn, (_WIDE, _NARROW))
+        ]
+        wide, narrow = elements
+        return (
+            f'<div class="bpe-plot"><div class="bpe-wide">{wide}</div>'
+            f'<div class="bpe-narrow">{narrow}</div></div>'
+        )
+
+    def svg(self) -> str:
+        """Return an SVG file on white paper, 340 pixels wide, with a description."""
+        width, height, body = self._drawn(_FILE)
+        box = f'width="{width:g}" height="{height:g}"'
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" {box} '
+            f'class="bpe-drawing" color="#1f2328" role="img">\n<title>{escape(self.title, False)}</title>\n'
+            f"<desc>{escape(self.described, False)}.</desc>\n<style>{_DRAWING_STYLE}</style>\n"
+            f'<rect {box} rx="6" fill="#ffffff"/>\n{body}\n</svg>\n'
+        )
+
+    def _drawn(self, size: _Size) -> tuple[float, float, str]:
+        """Return the width, the height and the elements of a drawing with its legend."""
+        height, parts = self.draw(size)
+        legend: list[str] = []
+        top = size.margin
+        if len(self.names) > 1 and (size.is_narrow or self.has_wide_legend):
+            used, legend = _legend(self.names, size)
+            top += used
+        body = f'<g transform="translate({size.margin:g} {top:g})">{"".join(parts)}</g>'
+        return size.width + 2 * size.margin, math.ceil(top + height + size.margin), "".join(legend) + body
 
 
-def line_plot(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
+def line_plot(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> Plot:
     """Draw lines with a mark at each point, and their names at their ends.
 
     Args:
@@ -109,22 +147,34 @@ def line_plot(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
         x: The horizontal axis.
         y: The vertical axis. A linear one begins at 0.
         series: The lines, with at least one point in all; values on a logarithmic axis are positive.
-
-    Returns:
-        A wide and a narrow `<svg>` element, of which `STYLE` shows one, and a legend for the narrow one.
     """
     series = [each for each in series if each.points]
-    ends = [each.points[-1][1] for each in series]
-    frame = _Frame(_WIDE, _WIDE.width)
-    up = frame.up(*_extent([point[1] for each in series for point in each.points]), y)
-    heights = sorted(map(up, ends))
+    points = [point for each in series for point in each.points]
+    heights = sorted(map(_Frame(_WIDE).up(_column(points, 1), y), (each.points[-1][1] for each in series)))
     # Names at ends that are close to each other would hide the lines: then a legend names them.
     is_crowded = any(high - low < _TEXT + 2 for low, high in itertools.pairwise(heights))
-    drawings = [_lines(title, x, y, series, size, names=not is_crowded) for size in (_WIDE, _NARROW)]
-    return _plot(drawings, _legend([each.name for each in series]), wide_legend=is_crowded)
+    labels = [_clipped(each.name, 18) for each in series] if len(series) > 1 else []
+
+    def draw(size: _Size) -> tuple[float, list[str]]:
+        names = [] if is_crowded or size.is_narrow else labels
+        frame = _Frame(size, max(map(_text_width, names), default=-6))
+        across, up = frame.across(_column(points, 0), x), frame.up(_column(points, 1), y)
+        parts = [*frame.axes(x, y, across, up)]
+        for k, each in enumerate(series):
+            places = [(across(px), up(py)) for px, py in each.points]
+            titles = [f"{each.name}: {_number(px)}, {_number(py)}" for px, py in each.points]
+            parts += _marked_line(k, places, titles)
+            if names:
+                parts.append(_text(places[-1][0] + 9, places[-1][1] + 4, names[k], "start", "bpe-name"))
+        return size.height, parts
+
+    described = [
+        f"{each.name}: {'; '.join(f'{px:,.10g}: {py:,.10g}' for px, py in each.points)}" for each in series
+    ]
+    return Plot(title, ". ".join(described), [each.name for each in series], is_crowded, draw)
 
 
-def bar_plot(title: str, x: Axis, y: Axis, series: Sequence[Series], names: Sequence[str] = ()) -> str:
+def bar_plot(title: str, x: Axis, y: Axis, series: Sequence[Series], labels: Sequence[str]) -> Plot:
     """Draw the bars of a histogram; with several series, a line with marks for each.
 
     Args:
@@ -132,19 +182,42 @@ def bar_plot(title: str, x: Axis, y: Axis, series: Sequence[Series], names: Sequ
         x: The horizontal axis.
         y: The vertical axis, from 0.
         series: The sets of bars: points with the same x, in order, and the height.
-        names: The label of each bar; by default its x.
-
-    Returns:
-        As `line_plot`.
+        labels: The label of each bar.
     """
     series = [each for each in series if each.points]
-    drawings = [_bars(title, x, y, series, names, size) for size in (_WIDE, _NARROW)]
-    return _plot(drawings, _legend([each.name for each in series]), wide_legend=True)
+    rows = [Bar(label, [each.points[k][1] for each in series]) for k, label in enumerate(labels)]
+
+    def draw(size: _Size) -> tuple[float, list[str]]:
+        frame = _Frame(size, -6)
+        slot = (frame.right - frame.left) / len(labels)
+        center = [round(frame.left + slot * (k + 0.5), 1) for k in range(len(labels))]
+        up = frame.up([0, *(point[1] for each in series for point in each.points)], y)
+        parts = [*frame.y_axis(y, up), frame.x_label(x)]
+        # Labels that would touch their neighbours are left out, but not the last one.
+        every = max(1, math.ceil((max(map(_text_width, labels), default=0) + 5) / slot))
+        last = len(labels) - 1
+        shown = {last, *(k for k in range(0, last, every) if k + every <= last)}
+        parts += [_text(center[k], frame.bottom + 17, labels[k], "middle") for k in sorted(shown)]
+        for s, each in enumerate(series):
+            places = [(center[k], up(value)) for k, (_, value) in enumerate(each.points)]
+            values = [
+                f"{label}: {_number(point[1])}" for label, point in zip(labels, each.points, strict=True)
+            ]
+            if len(series) > 1:
+                parts += _marked_line(s, places, [f"{each.name}, {value}" for value in values])
+                continue
+            parts += [
+                _rect(0, middle - slot * 0.39, top, slot * 0.78, max(frame.bottom - top, 0), value)
+                for (middle, top), value in zip(places, values, strict=True)
+            ]
+        return size.height, parts
+
+    return Plot(title, _described(rows), [each.name for each in series], True, draw)
 
 
 def dot_plot(
-    title: str, x: Axis, names: Sequence[str], bars: Sequence[Bar], reference: tuple[float, str] | None = None
-) -> str:
+    title: str, x: Axis, names: Sequence[str], bars: Sequence[Bar], reference: tuple[float, str]
+) -> Plot:
     """Draw a row for each bar, with the mark of each series at its value.
 
     Args:
@@ -153,172 +226,108 @@ def dot_plot(
         names: The name of each series.
         bars: The rows, from top to bottom.
         reference: A value with its label, as a line across all rows.
-
-    Returns:
-        As `line_plot`.
     """
-    drawings = [_dots(title, x, names, bars, reference, size) for size in (_WIDE, _NARROW)]
-    return _plot(drawings, _legend(names), wide_legend=True)
+    known = [[value for value in each.values if value is not None] for each in bars]
+
+    def draw(size: _Size) -> tuple[float, list[str]]:
+        row, top = 20.0, 22.0
+        labels = [_clipped(each.name, 14 if size.is_narrow else 24) for each in bars]
+        left = max(map(_text_width, labels), default=0) + 12
+        bottom = top + row * len(bars)
+        right = size.width - 10 - max((_text_width(_ratio(max(each))) for each in known if each), default=0)
+        values = [0, *itertools.chain.from_iterable(known)]
+        scale = _Scale(values, x, left, right, 4 if size.is_narrow else 8)
+        parts = []
+        for tick in scale.ticks:
+            parts.append(f'<path class="bpe-grid" d="M{scale(tick)} {top}V{bottom}"/>')
+            parts.append(_text(scale(tick), bottom + 17, _number(tick), "middle"))
+        parts.append(_text((left + right) / 2, bottom + 37, x.label, "middle", "bpe-axis"))
+        at = scale(reference[0])
+        parts.append(f'<path class="bpe-reference" d="M{at} {top - 4}V{bottom}"/>')
+        parts.append(_text(at, top - 9, _clipped(reference[1], 20), "middle", "bpe-axis"))
+        for number, each in enumerate(bars):
+            y = top + row * (number + 0.5)
+            parts.append(_text(left - 10, y + 4, labels[number], "end"))
+            if not known[number]:
+                continue
+            least, most = min(known[number]), max(known[number])
+            parts.append(f'<path class="bpe-range" d="M{scale(least)} {y}H{scale(most)}"/>')
+            # The first series is on top.
+            for k, value in reversed(list(enumerate(each.values))):
+                if value is not None:
+                    parts.append(_mark(k, scale(value), y, f"{each.name}, {names[k]}: {_number(value)}"))
+            parts.append(_text(scale(most) + 9, y + 4, _ratio(most), "start", "bpe-value"))
+        return bottom + 44, parts
+
+    return Plot(title, _described(bars), names, True, draw)
 
 
-def ranked_bars(title: str, x: Axis, bars: Sequence[Bar]) -> str:
-    """Draw a horizontal bar for each row, with its value at the end. Row k has the colour of series k.
+def ranked_bars(title: str, x: Axis, bars: Sequence[Bar], names: Sequence[str] = ()) -> Plot:
+    """Draw a horizontal bar for each value of each row, with the value at its end.
 
     Args:
         title: The text for screen readers.
         x: The axis of the values, from 0.
-        bars: The rows, each with one value.
-
-    Returns:
-        As `line_plot`.
+        bars: The rows. A row without values is a heading.
+        names: The name of each value of a row, for the legend.
     """
-    drawings = [_ranked(title, x, bars, size) for size in (_WIDE, _NARROW)]
-    return _plot(drawings, "", wide_legend=False)
+    highest = max((value or 0 for each in bars for value in each.values), default=1) or 1
+    shown = {value: f"{value:,.10g}" for each in bars for value in each.values if value is not None}
 
+    def draw(size: _Size) -> tuple[float, list[str]]:
+        right = size.width - max(map(_text_width, shown.values()), default=0) - 10
+        y, parts = 4.0, []
+        for each in bars:
+            kind = "bpe-strong" if each.values else "bpe-heading"
+            parts.append(_text(1, y + 11, _clipped(each.name, 40), "start", kind))
+            y += 17
+            for k, value in enumerate(each.values):
+                if value is not None:
+                    length = max((right - 1) * value / highest, 1)
+                    parts.append(_rect(k if each.colour is None else each.colour, 1, y, length, 14))
+                    parts.append(_text(length + 8, y + 11.5, shown[value], "start", "bpe-value"))
+                y += 16
+            y += 7
+        parts.append(_text(1, y + 11, x.label, "start", "bpe-axis"))
+        return y + 16, parts
 
-def _plot(drawings: Sequence[str], legend: str, *, wide_legend: bool) -> str:
-    wide, narrow = drawings
-    shown = f'<div class="bpe-legend{"" if wide_legend else " bpe-narrow"}">{legend}</div>' if legend else ""
-    return (
-        f'<div class="bpe-plot">{shown}<div class="bpe-wide">{wide}</div>'
-        f'<div class="bpe-narrow">{narrow}</div></div>'
-    )
-
-
-# Kinds of plots
-
-
-def _lines(title: str, x: Axis, y: Axis, series: Sequence[Series], size: _Size, *, names: bool) -> str:
-    points = [point for each in series for point in each.points]
-    has_names = names and not size.is_narrow and len(series) > 1
-    labels = [_clipped(each.name, 18) for each in series] if has_names else []
-    right = size.width - 14 - max(map(_text_width, labels), default=-6)
-    frame = _Frame(size, right)
-    across = frame.across(*_extent([point[0] for point in points]), x)
-    up = frame.up(*_extent([point[1] for point in points]), y)
-    parts = [*frame.axes(x, y, across, up)]
-    for k, each in enumerate(series):
-        places = [(across(px), up(py)) for px, py in each.points]
-        parts.append(_line(k, places))
-        for (px, py), (vx, vy) in zip(places, each.points, strict=True):
-            parts.append(_mark(k, px, py, f"{each.name}: {_number(vx)}, {_number(vy)}"))
-        if has_names:
-            parts.append(_text(places[-1][0] + 9, places[-1][1] + 4, labels[k], "start", "bpe-name"))
-    return _svg(title, size.width, size.height, parts)
-
-
-def _bars(title: str, x: Axis, y: Axis, series: Sequence[Series], names: Sequence[str], size: _Size) -> str:
-    frame = _Frame(size, size.width - 8)
-    values = [each[0] for each in series[0].points]
-    labels = list(names) or [_number(value) for value in values]
-    slot = (frame.right - frame.left) / len(values)
-    center = [round(frame.left + slot * (k + 0.5), 1) for k in range(len(values))]
-    up = frame.up(0, max((point[1] for each in series for point in each.points), default=1), y)
-    parts = [*frame.y_axis(y, up), *frame.x_label(x)]
-    # Labels that would touch their neighbours are left out, but not the last one.
-    widest = max(map(_text_width, labels), default=0) + 5
-    every = max(1, math.ceil(widest / slot))
-    shown = {k for k in range(0, len(labels), every) if k == len(labels) - 1 or k + every <= len(labels) - 1}
-    shown.add(len(labels) - 1)
-    parts += [_text(center[k], frame.bottom + 17, labels[k], "middle") for k in sorted(shown)]
-    if len(series) == 1:
-        width = round(slot * 0.78, 1)
-        for k, (_, value) in enumerate(series[0].points):
-            top = up(value)
-            parts.append(
-                f'<rect class="bpe-s0" x="{center[k] - width / 2:.1f}" y="{top}" width="{width}" '
-                f'height="{max(frame.bottom - top, 0):.1f}" rx="1.5" fill="currentColor">'
-                f"<title>{escape(labels[k])}: {_number(value)}</title></rect>"
-            )
-    else:
-        for s, each in enumerate(series):
-            places = [(center[k], up(value)) for k, (_, value) in enumerate(each.points)]
-            parts.append(_line(s, places))
-            parts += [
-                _mark(s, px, py, f"{each.name}, {label}: {_number(point[1])}")
-                for (px, py), point, label in zip(places, each.points, labels, strict=True)
-            ]
-    return _svg(title, size.width, size.height, parts)
-
-
-def _dots(
-    title: str,
-    x: Axis,
-    names: Sequence[str],
-    bars: Sequence[Bar],
-    reference: tuple[float, str] | None,
-    size: _Size,
-) -> str:
-    row = 20.0
-    labels = [_clipped(each.name, 14 if size.is_narrow else 24) for each in bars]
-    left = max(map(_text_width, labels), default=0) + 12
-    top = 22.0 if reference else 8.0
-    bottom = top + row * len(bars)
-    known = [[value for value in each.values if value is not None] for each in bars]
-    highest = max(itertools.chain.from_iterable(known), default=1)
-    right = size.width - 10 - max((_text_width(_ratio(max(each))) for each in known if each), default=0)
-    scale = _Scale(0, highest, x, left, right, 4 if size.is_narrow else 8, from_zero=True)
-    parts = []
-    for tick in scale.ticks:
-        parts.append(f'<path class="bpe-grid" d="M{scale(tick)} {top}V{bottom}"/>')
-        parts.append(_text(scale(tick), bottom + 17, _number(tick), "middle"))
-    parts.append(_text((left + right) / 2, bottom + 37, x.label, "middle", "bpe-axis"))
-    if reference:
-        at = scale(reference[0])
-        parts.append(f'<path class="bpe-reference" d="M{at} {top - 4}V{bottom}"/>')
-        parts.append(_text(at, top - 9, _clipped(reference[1], 20), "middle", "bpe-axis"))
-    for number, each in enumerate(bars):
-        y = top + row * (number + 0.5)
-        parts.append(_text(left - 10, y + 4, labels[number], "end"))
-        if not known[number]:
-            continue
-        least, most = min(known[number]), max(known[number])
-        parts.append(f'<path class="bpe-range" d="M{scale(least)} {y}H{scale(most)}"/>')
-        # The first series is on top.
-        for k, value in reversed(list(enumerate(each.values))):
-            if value is not None:
-                parts.append(_mark(k, scale(value), y, f"{each.name}, {names[k]}: {_number(value)}"))
-        parts.append(_text(scale(most) + 9, y + 4, _ratio(most), "start", "bpe-value"))
-    return _svg(title, size.width, bottom + 44, parts)
-
-
-def _ranked(title: str, x: Axis, bars: Sequence[Bar], size: _Size) -> str:
-    row, thick = 40.0, 14.0
-    shown = [f"{each.values[0] or 0:,.10g}" for each in bars]
-    right = size.width - max(map(_text_width, shown), default=0) - 10
-    highest = max((value or 0 for each in bars for value in each.values), default=1)
-    factor = (right - 1) / (highest or 1)
-    parts = []
-    for k, each in enumerate(bars):
-        value = each.values[0] or 0
-        y = 4 + row * k
-        length = max(value * factor, 1)
-        parts.append(_text(1, y + 11, _clipped(each.name, 40), "start", "bpe-strong"))
-        parts.append(
-            f'<rect class="bpe-s{k % COLOURS}" x="1" y="{y + 17}" width="{length:.1f}" height="{thick}" '
-            'rx="2" fill="currentColor"/>'
-        )
-        parts.append(_text(length + 8, y + 17 + thick - 2.5, shown[k], "start", "bpe-value"))
-    height = 4 + row * len(bars) + 16
-    parts.append(_text(1, height - 5, x.label, "start", "bpe-axis"))
-    return _svg(title, size.width, height, parts)
+    return Plot(title, f"{x.label}. {_described(bars)}", names, True, draw)
 
 
 # Parts of plots
 
 
+class _Scale:
+    """Maps values to coordinates, and has the ticks. A linear scale includes 0."""
+
+    def __init__(self, values: Sequence[float], axis: Axis, start: float, end: float, ticks: int) -> None:
+        self._transform: Callable[[float], float] = math.log10 if axis.logarithmic else float
+        low, high = min(values), max(values)
+        if axis.logarithmic:
+            high = high if high > low else low * axis.base
+            self.ticks = _powers(low, high, axis.base, ticks)
+            bottom, top = self._transform(low), self._transform(high)
+        else:
+            self.ticks = _round_numbers(min(low, 0.0), high, ticks)
+            bottom, top = self.ticks[0], max(self.ticks[-1], high)
+        self._bottom, self._factor, self._start = bottom, (end - start) / ((top - bottom) or 1), start
+
+    def __call__(self, value: float) -> float:
+        return round(self._start + (self._transform(value) - self._bottom) * self._factor, 1)
+
+
 class _Frame:
-    """The area of a plot between its axes."""
+    """The area of a plot between its axes, which leaves room for names on the right."""
 
-    def __init__(self, size: _Size, right: float) -> None:
+    def __init__(self, size: _Size, room: float = 0) -> None:
         self.size = size
-        self.left, self.right, self.top, self.bottom = 54.0, right, 26.0, size.height - 46
+        self.left, self.right, self.top, self.bottom = 54.0, size.width - 14 - room, 26.0, size.height - 46
 
-    def across(self, low: float, high: float, axis: Axis) -> _Scale:
-        return _Scale(low, high, axis, self.left, self.right, 4 if self.size.is_narrow else 7, True)
+    def across(self, values: Sequence[float], axis: Axis) -> _Scale:
+        return _Scale(values, axis, self.left, self.right, 4 if self.size.is_narrow else 7)
 
-    def up(self, low: float, high: float, axis: Axis) -> _Scale:
-        return _Scale(low, high, axis, self.bottom, self.top, 5, True)
+    def up(self, values: Sequence[float], axis: Axis) -> _Scale:
+        return _Scale(values, axis, self.bottom, self.top, 5)
 
     def axes(self, x: Axis, y: Axis, across: _Scale, up: _Scale) -> Iterator[str]:
         yield from self.y_axis(y, up)
@@ -328,7 +337,7 @@ class _Frame:
             # Powers of two are known by all their digits.
             shown = f"{tick:,.0f}" if x.logarithmic and x.base == 2 else _number(tick)
             yield _text(at, self.bottom + 17, shown, "middle")
-        yield from self.x_label(x)
+        yield self.x_label(x)
 
     def y_axis(self, y: Axis, up: _Scale) -> Iterator[str]:
         for tick in up.ticks:
@@ -337,29 +346,28 @@ class _Frame:
             yield _text(self.left - 7, at + 4, _number(tick), "end")
         yield _text(2, 12, y.label, "start", "bpe-axis")
 
-    def x_label(self, x: Axis) -> Iterator[str]:
-        yield _text((self.left + self.right) / 2, self.size.height - 7, x.label, "middle", "bpe-axis")
+    def x_label(self, x: Axis) -> str:
+        return _text((self.left + self.right) / 2, self.size.height - 7, x.label, "middle", "bpe-axis")
 
 
-def _svg(title: str, width: float, height: float, parts: Iterable[str]) -> str:
-    return (
-        f'<svg role="img" aria-label="{escape(title)}" viewBox="0 0 {width:g} {height:g}" '
-        f'xmlns="http://www.w3.org/2000/svg" font-size="{_TEXT}">{"".join(parts)}</svg>'
-    )
+def _legend(names: Sequence[str], size: _Size) -> tuple[float, list[str]]:
+    """Return the height of a legend and its elements."""
+    x, y, parts = size.margin, size.margin + 9, []
+    for k, name in enumerate(names):
+        shown = _clipped(name, 40)
+        room = 34 + _text_width(shown)
+        if x > size.margin and x + room > size.width:
+            x, y = size.margin, y + 20
+        parts += [_line(k, [(x, y), (x + 28, y)]), _mark(k, x + 14, y), _text(x + 34, y + 4, shown, "start")]
+        x += room + 14
+    return y + 15 - size.margin, parts
 
 
-def _legend(names: Sequence[str]) -> str:
-    if len(names) < 2:
-        return ""
-    entries = (
-        f'<li><svg aria-hidden="true" viewBox="0 0 28 12" width="28" height="12">'
-        f"{_line(k, [(0, 6), (28, 6)])}{_mark(k, 14, 6)}</svg> {escape(name)}</li>"
-        for k, name in enumerate(names)
-    )
-    return f"<ul>{''.join(entries)}</ul>"
+def _marked_line(k: int, places: Sequence[_Point], titles: Sequence[str]) -> list[str]:
+    return [_line(k, places), *(_mark(k, x, y, title) for (x, y), title in zip(places, titles, strict=True))]
 
 
-def _line(k: int, places: Sequence[tuple[float, float]]) -> str:
+def _line(k: int, places: Sequence[_Point]) -> str:
     points = " ".join(f"{px:g},{py:g}" for px, py in places)
     dash = f' stroke-dasharray="{_DASHES[k % len(_DASHES)]}"' if _DASHES[k % len(_DASHES)] else ""
     return (
@@ -369,11 +377,17 @@ def _line(k: int, places: Sequence[tuple[float, float]]) -> str:
 
 
 def _mark(k: int, x: float, y: float, title: str = "") -> str:
-    shape = (
-        f'<path class="bpe-mark bpe-s{k % COLOURS}" transform="translate({x:g} {y:g})" '
-        f'd="{_SHAPES[k % len(_SHAPES)]}" fill="currentColor"'
-    )
-    return f"{shape}><title>{escape(title)}</title></path>" if title else f"{shape}/>"
+    place = f'transform="translate({x:g} {y:g})" d="{_SHAPES[k % len(_SHAPES)]}"'
+    return _titled("path", f'class="bpe-mark bpe-s{k % COLOURS}" {place} fill="currentColor"', title)
+
+
+def _rect(k: int, x: float, y: float, width: float, height: float, title: str = "") -> str:
+    box = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    return _titled("rect", f'class="bpe-s{k % COLOURS}" {box} rx="1.5" fill="currentColor"', title)
+
+
+def _titled(tag: str, attributes: str, title: str) -> str:
+    return f"<{tag} {attributes}" + (f"><title>{escape(title)}</title></{tag}>" if title else "/>")
 
 
 def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
@@ -384,8 +398,16 @@ def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
     )
 
 
-def _extent(values: Sequence[float]) -> tuple[float, float]:
-    return min(values), max(values)
+def _described(bars: Sequence[Bar]) -> str:
+    return ". ".join(
+        f"{each.name}: {', '.join('none' if value is None else f'{value:,.10g}' for value in each.values)}"
+        for each in bars
+        if each.values
+    )
+
+
+def _column(points: Sequence[_Point], number: int) -> list[float]:
+    return [point[number] for point in points]
 
 
 def _text_width(text: str) -> float:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bpe_tokenizer.view.text import printable
+from bpe_tokenizer.display.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

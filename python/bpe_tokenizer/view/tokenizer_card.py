@@ -7,8 +7,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from bpe_tokenizer.display.chips import COLOURS, STYLE, chip_with_id
+from bpe_tokenizer.display.text import printable
 from bpe_tokenizer.patterns import pattern_name
-from bpe_tokenizer.view.text import printable
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer

@@ -185,11 +185,14 @@ def _tiles(facts: Facts) -> str:
 
 
 def _totals(facts: Sequence[Facts], names: Sequence[str]) -> str:
-    bars = [Bar(name, [fact["corpus"]["tokens"]]) for name, fact in zip(names, facts, strict=True)]
+    bars = [
+        Bar(name, [fact["corpus"]["tokens"]], colour)
+        for colour, (name, fact) in enumerate(zip(names, facts, strict=True))
+    ]
     plot = ranked_bars(
         "Tokens of the corpus by tokenizer", Axis("tokens of this corpus; fewer is better"), bars
     )
-    return f"<section><h2>Tokens of this corpus</h2>{plot}</section>"
+    return f"<section><h2>Tokens of this corpus</h2>{plot.html()}</section>"
 
 
 def _languages(
@@ -214,7 +217,7 @@ def _languages(
     noun = "scripts" if first["by"] == "scripts" else "languages"
     yield (
         f'<section class="bpe-breaks"><h2>What {noun} cost against {escape(first["reference"])}</h2>'
-        f'<div class="bpe-grid2">{plot}<div>{_table(shown._replace(note=""))}'
+        f'<div class="bpe-grid2">{plot.html()}<div>{_table(shown._replace(note=""))}'
         f'<p class="bpe-note">{escape(table.note)}</p></div></div></section>\n'
     )
 
@@ -234,7 +237,7 @@ def _distributions(
     plot = ""
     if any(len(each.points) > 1 for each in curves):
         axes = Axis("vocabulary size, logarithmic", logarithmic=True, base=2), Axis("bytes per token")
-        plot = line_plot("Bytes per token by vocabulary size", *axes, curves)
+        plot = line_plot("Bytes per token by vocabulary size", *axes, curves).html()
     yield _section(tables["Compression by vocabulary size"], plot)
     ranks = series("rank_frequency", "rank", "count")
     plot = ""
@@ -243,7 +246,7 @@ def _distributions(
             Axis("rank of the token, logarithmic", logarithmic=True),
             Axis("occurrences, logarithmic", logarithmic=True),
         )
-        plot = line_plot("Occurrences of tokens by rank", *axes, ranks)
+        plot = line_plot("Occurrences of tokens by rank", *axes, ranks).html()
     yield _section(tables["Rank and frequency"], plot)
     for key, noun in (("corpus", "corpus"), ("vocabulary", "vocabulary")):
         plot = _length_plot(facts, names, key)
@@ -273,7 +276,8 @@ def _length_plot(facts: Sequence[Facts], names: Sequence[str], key: str) -> str:
     if not series:
         return ""
     unit = "% of the tokens of this corpus" if key == "corpus" else "% of the vocabulary"
-    return bar_plot(f"Tokens by length, {unit}", Axis("bytes of the token"), Axis(unit), series, list(bins))
+    axes = Axis("bytes of the token"), Axis(unit)
+    return bar_plot(f"Tokens by length, {unit}", *axes, series, list(bins)).html()
 
 
 # Texts that tokenizers cut differently

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bpe_tokenizer.display.text import printable
 from bpe_tokenizer.view.reports.names import tokenizer_labels
 from bpe_tokenizer.view.reports.tables import (
     Cell,
@@ -15,7 +16,6 @@ from bpe_tokenizer.view.reports.tables import (
     TokenCell,
     name_text,
 )
-from bpe_tokenizer.view.text import printable
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer

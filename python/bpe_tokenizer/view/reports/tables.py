@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
+from bpe_tokenizer.display.text import printable
 from bpe_tokenizer.errors import escaped
-from bpe_tokenizer.view.text import printable
 
 __all__ = [
     "Cell",
