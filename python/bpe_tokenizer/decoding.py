@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import items_in_turn, items_of
 from bpe_tokenizer.compiled import CompiledModel
+from bpe_tokenizer.display.text import printable_bytes
 from bpe_tokenizer.errors import ArgumentTypeError, DecodingError, OptionError, shorten
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ __all__ = [
     "id_row",
     "id_rows",
     "is_utf8",
-    "printable_bytes",
     "row_error",
     "to_ids",
     "to_text",
@@ -124,14 +124,6 @@ def id_rows(batch: Iterable[Any]) -> list[Row]:
             )
         rows.append(row)
     return rows
-
-
-def printable_bytes(token: str) -> bytes:
-    """Return the bytes of a token string; the UTF-8 of a string that GPT-2's characters do not spell."""
-    if not token.isascii():
-        token = token.encode(errors="replace").decode()  # lone surrogates, which no token holds
-    decoded = _core.from_printable(token)
-    return token.encode(errors="replace") if decoded is None else decoded
 
 
 def tokens_to_text(compiled: CompiledModel, tokens: Iterable[str]) -> str:

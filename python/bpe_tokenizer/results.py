@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, overload
 
 import numpy as np
@@ -93,6 +94,8 @@ _PADDING: Mapping[str, Any] = {
 
 # Items of a column that `repr` shows.
 _SHOWN = 8
+# A notebook keeps its outputs, so it shows the first tokens of a long result.
+_HTML_TOKENS = 256
 
 
 class EncodingResult:
@@ -244,12 +247,48 @@ class EncodingResult:
         return f"EncodingResult({shown})"
 
     def _repr_html_(self) -> str:
-        from bpe_tokenizer.display.result_card import result_html
-
-        return result_html(self)
+        return _html(self)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _result, (self.input_ids, self.attention_mask, self.tokens, *self._parts())
+
+
+def _html(result: EncodingResult) -> str:
+    """Return the first tokens with their ids and their style, as HTML that loads nothing."""
+    from bpe_tokenizer.console import count_noun
+    from bpe_tokenizer.display.chips import STYLE
+
+    ids, mask = result.input_ids, result.attention_mask
+    padding = len(mask) - sum(map(bool, mask))
+    facts = [count_noun(len(ids) - padding, "token")]
+    if padding:
+        facts.append(f"{padding:,} of padding")
+    if result.overflowing:
+        facts.append(f"{count_noun(len(result.overflowing), 'more row')} of the text's rest")
+    chips = "".join(_chip(result, index) for index in range(min(len(ids), _HTML_TOKENS)))
+    rest = len(ids) - _HTML_TOKENS
+    note = f'<p class="bpe-note">and {rest:,} more</p>' if rest > 0 else ""
+    return (
+        f'<style>{STYLE}</style><div class="bpe-card"><p class="bpe-title">{type(result).__name__}'
+        f'<span>{", ".join(facts)}</span></p><div class="bpe-row">{chips}</div>{note}</div>'
+    )
+
+
+def _chip(result: EncodingResult, index: int) -> str:
+    from bpe_tokenizer.display.chips import COLOURS, chip_with_id
+    from bpe_tokenizer.display.text import printable_bytes
+
+    token = printable_bytes(result.tokens[index])
+    about = [f"token {index}"]
+    if result.offsets is not None:
+        start, end = result.offsets[index]
+        about.append(f"characters {start} to {end}")
+    if result.word_ids is not None and result.word_ids[index] is not None:
+        about.append(f"word {result.word_ids[index]}")
+    if result.sequence_ids is not None and result.sequence_ids[index] is not None:
+        about.append(f"text {result.sequence_ids[index]}")
+    kind = f"bpe-{index % COLOURS}" if result.attention_mask[index] else "bpe-padding"
+    return chip_with_id(token, str(result.input_ids[index]), kind, f'title="{escape(", ".join(about))}"')
 
 
 def _result(

@@ -8,8 +8,8 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.display.chips import STYLE, chip, direction
-from bpe_tokenizer.display.result_card import MAX_TOKENS
-from bpe_tokenizer.view import html
+from bpe_tokenizer.results import _HTML_TOKENS as MAX_TOKENS
+from bpe_tokenizer.view.visualization import visualization_html
 from hostile import hostile_texts
 from html_tree import ATTACKS, Tree
 
@@ -128,7 +128,7 @@ def test_chips_follow_each_other_in_the_direction_of_the_text(
     tokenizer: BPETokenizer, text: str, expected: str
 ) -> None:
     assert direction(text) == expected
-    assert f'dir="{expected}"' in html.visualization_html(tokenizer.visualize(text))
+    assert f'dir="{expected}"' in visualization_html(tokenizer.visualize(text))
 
 
 def test_every_token_has_a_label_for_pointer_keyboard_and_screen_reader(tokenizer: BPETokenizer) -> None:

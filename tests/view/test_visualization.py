@@ -12,8 +12,7 @@ import hf_files
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import ArgumentTypeError, NotTrainedError, SpecialTokenError
 from bpe_tokenizer.model import AddedToken, Model
-from bpe_tokenizer.view.html import visualization_html
-from bpe_tokenizer.view.visualization import Visualization
+from bpe_tokenizer.view.visualization import Visualization, visualization_html
 from hostile import hostile_texts
 from html_tree import ATTACKS
 

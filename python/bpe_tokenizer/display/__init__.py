@@ -1,1 +1,1 @@
-"""Tokens for people: as printable text, and as chips and cards in HTML."""
+"""Tokens for people: as printable text, and as chips in HTML."""

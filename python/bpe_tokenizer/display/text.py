@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bpe_tokenizer import _core
 from bpe_tokenizer.errors import escaped
 
-__all__ = ["printable"]
+__all__ = ["printable", "printable_bytes"]
 
 
 def printable(token: bytes) -> str:
@@ -24,3 +25,11 @@ def printable(token: bytes) -> str:
         \xf0\x9f
     """
     return escaped(token.decode("utf-8", errors="backslashreplace"))
+
+
+def printable_bytes(token: str) -> bytes:
+    """Return the bytes of a token string; the UTF-8 of a string that GPT-2's characters do not spell."""
+    if not token.isascii():
+        token = token.encode(errors="replace").decode()  # lone surrogates, which no token holds
+    decoded = _core.from_printable(token)
+    return token.encode(errors="replace") if decoded is None else decoded
