@@ -111,7 +111,7 @@ def given_options(draw: st.DrawFn) -> tuple[list[str], list[str] | None, bool, d
     return texts, pairs, add, options
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(given_options())
 def test_rows_are_those_of_a_naive_implementation(
     case: tuple[list[str], list[str] | None, bool, dict[str, Any]],
