@@ -300,7 +300,7 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._keyboard, text.encode("utf-8", "surrogateescape"))
 
-    def wait_for(self, text: str, seconds: float = 30) -> None:
+    def wait_for(self, text: str, seconds: float = 120) -> None:
         """Wait until something new is on the screen; what is before it is forgotten."""
         end = time.monotonic() + seconds
         while text not in self.screen:
@@ -315,7 +315,7 @@ class Terminal:
         self.screen = self.screen[self.screen.index(text) + len(text) :]
 
     def close(self) -> int:
-        code = self.process.wait(30)
+        code = self.process.wait(120)
         os.close(self._keyboard)
         return code
 
@@ -343,7 +343,7 @@ def test_a_conversation_at_a_terminal(server: LocalServer, directory: Path, toke
     os.kill(terminal.process.pid, signal.SIGINT)
     terminal.wait_for("stopped; /undo removes the turn")
     terminal.wait_for("> ")
-    assert server.has_lost_client.wait(10)
+    assert server.has_lost_client.wait(60)
     # Before its first word it leaves no turn to take back.
     server.pause = 3.0
     terminal.type("Two and a half?\n")

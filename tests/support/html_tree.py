@@ -66,9 +66,7 @@ HEADINGS = {"h1", "h2", "h4", "label", "summary", "title"}
 BLOCKS = {"body", "details", "div", "head", "html", "li", "main", "ol", "p", "section", "textarea"}
 KNOWN = HEADINGS | BLOCKS | {"b", "br", "i", "link", "meta", "script", "span", "style"}
 
-ARIA = {"aria-describedby", "aria-label", "aria-orientation", "aria-selected", "role", "tabindex"}
 HEAD = {"charset", "content", "href", "http-equiv", "lang", "name", "rel"}
-ATTRIBUTES = ARIA | HEAD | {"class", "data-piece", "dir", "for", "id", "readonly", "spellcheck", "start"}
 
 
 def check(html: str) -> Tree:
@@ -83,10 +81,6 @@ def check(html: str) -> Tree:
     assert len(tree.all("script")) == len(tree.all("style")) == len(tree.all("textarea")) == 1
     assert "://" not in tree.text("script") + tree.text("style")
     return tree
-
-
-def token_elements(tree: Tree) -> list[dict[str, str | None]]:
-    return [each for each in tree.all("span") if each.get("role") == "option"]
 
 
 PAGE_ATTRIBUTES = HEAD | {"aria-label", "aria-live", "class", "id", "role", "tabindex", "type"}

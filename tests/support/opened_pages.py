@@ -88,24 +88,31 @@ class PageOpener:
 
 def wait_until(opened: Page, expression: str) -> None:
     """Wait until an expression is true. The page's policy forbids Playwright's own polling."""
-    for _ in range(200):
+    for _ in range(1200):
         if opened.evaluate(expression):
             return
         opened.wait_for_timeout(50)
     raise AssertionError(f"never true: {expression}")
 
 
-def accessibility_violations(opened: Page, selector: str) -> list[Any]:
-    """Return what axe-core finds in a part of a page: the rules, and the elements that violate them."""
+def accessibility_violations(opened: Page, selector: str, has_contrast: bool = True) -> list[Any]:
+    """Return what axe-core finds in a part of a page: the rules, and the elements that violate them.
+
+    Args:
+        opened: The page.
+        selector: The part.
+        has_contrast: Whether the contrast is measured, which takes most of the time.
+    """
     spec = importlib.util.find_spec("axe_playwright_python")
     if spec is None or spec.origin is None:
         pytest.skip("axe-playwright-python is not installed")
-    opened.evaluate(Path(spec.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
+    if opened.evaluate("typeof axe === 'undefined'"):
+        opened.evaluate(Path(spec.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
     violations: list[Any] = opened.evaluate(
-        """async (selector) => {
-            const { violations } = await axe.run(selector)
+        """async ([selector, enabled]) => {
+            const { violations } = await axe.run(selector, { rules: { "color-contrast": { enabled } } })
             return violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])
         }""",
-        selector,
+        [selector, has_contrast],
     )
     return violations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opened_pages import wait_until
@@ -13,7 +13,17 @@ from opened_pages import wait_until
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-__all__ = ["CLIPBOARD", "copied", "count", "drop", "fragment", "paste", "read_fragment", "wait_for_count"]
+__all__ = [
+    "CLIPBOARD",
+    "copied",
+    "count",
+    "drop",
+    "fragment",
+    "paste",
+    "processor_seconds",
+    "read_fragment",
+    "wait_for_count",
+]
 
 # Replaces the clipboard: what the page copies is in a variable, whatever the browser permits.
 CLIPBOARD = """
@@ -32,6 +42,19 @@ def wait_for_count(page: Page, expected: int, place: int = 0) -> None:
     """Wait until the page shows a number of tokens."""
     number = f"document.querySelectorAll('.count-number')[{place}]?.textContent"
     wait_until(page, f"{number} === '{expected:,}'")
+
+
+def processor_seconds(page: Page) -> Callable[[], float]:
+    """Return what tells the processor time of the page's thread from now on, whatever else runs."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def total() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
+
+    before = total()
+    return lambda: total() - before
 
 
 def paste(page: Page, text: str) -> None:

@@ -35,7 +35,6 @@ TALK = [
     {"role": "assistant", "content": "brown fox"},
 ]
 THREADS = 4
-FORK_SECONDS = 20.0
 
 Operation = Callable[[], object]
 
