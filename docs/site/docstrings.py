@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
 from typing import Any
 
 import griffe
 
+OPTIONS = Path(__file__).parents[2] / "python" / "bpe_tokenizer" / "options.py"
+_TAKES = re.compile(r"takes\(([\w, ]+)\)")
+_ENTRY = re.compile(r"^ {4}(\w+): .*(?:\n {8}.*)*", re.MULTILINE)
+_ARGS = re.compile(r"^Args:\n(?: {4}.*\n)+", re.MULTILINE)
 _PROMPT = re.compile(r"^ *>>> ")
 _DIRECTIVE = re.compile(r"  # doctest: .*$")
 _ROLE = re.compile(r"(bos|eos|pad|unk)_token(_id)?$")
@@ -31,10 +36,42 @@ class Doctests(griffe.Extension):
                 f"The {what} of the {role[1].upper()} token; None for no such token. It can be set.",
                 parent=obj,
             )
+        if isinstance(obj, griffe.Function):
+            for decorator in obj.decorators:
+                found = _TAKES.fullmatch(str(decorator.value))
+                if found:
+                    _show_options(obj, found[1].split(", "))
         if isinstance(obj, griffe.Attribute) and isinstance(node, ast.Assign):
             _show_raw(node, obj)
         if obj.docstring is not None:
             obj.docstring.value = fence_doctests(obj.docstring.value)
+
+
+def _show_options(function: griffe.Function, kinds: list[str]) -> None:
+    """Show the fields of classes of options instead of `**options`, as the decorator `takes` does."""
+    body = ast.parse(OPTIONS.read_text(encoding="utf-8")).body
+    classes = {each.name: each for each in body if isinstance(each, ast.ClassDef)}
+    del function.parameters["options"]
+    docs = ""
+    for kind in kinds:
+        bases = [each.id for each in classes[kind].bases if isinstance(each, ast.Name)]
+        for name in (*bases, kind):
+            text = ast.get_docstring(classes[name]) or ""
+            entries = {found[1]: found[0] for found in _ENTRY.finditer(text)}
+            for each in classes[name].body:
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+                    default = each.value.args[0] if isinstance(each.value, ast.Call) else each.value
+                    function.parameters.add(
+                        griffe.Parameter(
+                            each.target.id,
+                            annotation=ast.unparse(each.annotation),
+                            kind=griffe.ParameterKind.keyword_only,
+                            default=ast.unparse(default) if default else None,
+                        )
+                    )
+                    docs += f"{entries[each.target.id]}\n"
+    if function.docstring is not None:
+        function.docstring.value = _ARGS.sub(lambda found: found[0] + docs, function.docstring.value, count=1)
 
 
 def _show_raw(node: ast.Assign, attribute: griffe.Attribute) -> None:

@@ -38,6 +38,7 @@ from bpe_tokenizer.decoding import (
 from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 from bpe_tokenizer.model import AddedToken, Model
+from bpe_tokenizer.options import CountLimits, MemoryLimits, ReadOptions, pick, takes
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import (
     AllowedSpecial,
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
     from bpe_tokenizer.formats.hub.objects import TokenizersTokenizer, TransformersTokenizer
     from bpe_tokenizer.formats.tiktoken import LoadKwargs, TiktokenEncoding
     from bpe_tokenizer.inference import InferenceBackend, LanguageModel
-    from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
+    from bpe_tokenizer.options import CorpusArguments, MemoryArguments
     from bpe_tokenizer.results import (
         EncodingResult,
         Padding,
@@ -192,6 +193,7 @@ class BPETokenizer(_core.Tokenizer):
 
     # Training
 
+    @takes(CountLimits, ReadOptions)
     def train(
         self,
         corpus: Corpus,
@@ -204,17 +206,10 @@ class BPETokenizer(_core.Tokenizer):
         max_token_length: int | None = None,
         threads: int | None = None,
         weights: Iterable[int] | None = None,
-        max_memory: int | str | None = None,
-        spill_directory: str | os.PathLike[str] | None = None,
         min_count: int | None = None,
-        sample: float | str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
-        input_format: InputFormat | None = None,
-        documents: DocumentEnd = "file",
-        separator: str | None = None,
-        field: str = "text",
-        on_error: OnError = "stop",
+        **options: Unpack[CorpusArguments],
     ) -> Self:
         """Learn a vocabulary from a corpus; it replaces the present one.
 
@@ -236,22 +231,10 @@ class BPETokenizer(_core.Tokenizer):
             max_token_length: Longest token to learn, in bytes; None for no limit.
             weights: For files: the factor by which each file's pieces count in a mixture, also each file of a
                 directory or a pattern.
-            max_memory: Memory limit of this process, in bytes or as in `"500MB"`, at least `"200MB"`. The
-                result is the same: further pieces go to temporary files. If learning needs more, an error
-                says how much, and which `min_count` fits.
-            spill_directory: Directory of the temporary files; None for the system's.
             min_count: Learn only from pieces that occur at least so often.
-            sample: Learn from a sample of the documents: the rate, such as 0.1 or `"1/10"`. A hash of a
-                document decides, so the sample is the same everywhere.
             checkpoint: Directory for checkpoints, for files only. The same call resumes from it after a run
                 was stopped at any moment, and gives the same result.
             checkpoint_seconds: Seconds of work between two checkpoints.
-            input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by the content of each
-                file.
-            documents: Whether a document of a text file is a `"line"` or the `"file"`.
-            separator: Text that separates the documents of a text file instead, such as `"<|endoftext|>"`.
-            field: The field of JSON Lines or the column of tables that holds the text.
-            on_error: `"stop"` at or `"skip"` a row that is not valid UTF-8 or JSON or has no text.
 
         Raises:
             CorpusError: The corpus holds no text, a file cannot be read, or something is not UTF-8.
@@ -263,11 +246,10 @@ class BPETokenizer(_core.Tokenizer):
         >>> tokenizer.vocab[256], tokenizer.vocab[257]
         (b'<|end|>', b'ab')
         """
-        from bpe_tokenizer.readers.options import ReadOptions
-        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
+        from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
 
-        options = TrainingOptions(
+        training = TrainingOptions(
             vocab_size, min_frequency, special_tokens, tie_break, max_token_length, threads, verbose
         )
         patterns, normalization = self._training_settings()
@@ -275,17 +257,18 @@ class BPETokenizer(_core.Tokenizer):
             corpus,
             patterns,
             normalization,
-            options,
+            training,
             weights=weights,
-            limits=CountLimits(max_memory, spill_directory, sample),
+            limits=pick(CountLimits, options),
             min_count=min_count,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_seconds,
-            read=ReadOptions(input_format, documents, separator, field, on_error),
+            read=pick(ReadOptions, options),
         )
         self._state = CompiledModel.compile(model, self._state)
         return self
 
+    @takes(CountLimits, ReadOptions)
     def count(
         self,
         corpus: Corpus,
@@ -293,16 +276,9 @@ class BPETokenizer(_core.Tokenizer):
         *,
         weights: Iterable[int] | None = None,
         threads: int | None = None,
-        max_memory: int | str | None = None,
-        spill_directory: str | os.PathLike[str] | None = None,
         min_count: int | None = None,
-        sample: float | str | None = None,
         verbose: bool = False,
-        input_format: InputFormat | None = None,
-        documents: DocumentEnd = "file",
-        separator: str | None = None,
-        field: str = "text",
-        on_error: OnError = "stop",
+        **options: Unpack[CorpusArguments],
     ) -> PieceCounts:
         """Count the distinct pieces of a corpus, the first step of training.
 
@@ -322,18 +298,12 @@ class BPETokenizer(_core.Tokenizer):
             checked_tokens([] if special_tokens is None else special_tokens),
             weights=weights,
             threads=threads,
-            max_memory=max_memory,
-            spill_directory=spill_directory,
             min_count=min_count,
-            sample=sample,
             verbose=verbose,
-            input_format=input_format,
-            documents=documents,
-            separator=separator,
-            field=field,
-            on_error=on_error,
+            **options,
         )
 
+    @takes(MemoryLimits)
     def train_from_counts(
         self,
         counts: Counts | Iterable[Counts],
@@ -345,9 +315,8 @@ class BPETokenizer(_core.Tokenizer):
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
-        max_memory: int | str | None = None,
-        spill_directory: str | os.PathLike[str] | None = None,
         min_count: int | None = None,
+        **options: Unpack[MemoryArguments],
     ) -> Self:
         """Learn a vocabulary from piece counts: exactly the one that `train` learns from the corpus.
 
@@ -367,12 +336,12 @@ class BPETokenizer(_core.Tokenizer):
         from bpe_tokenizer.train.trainer import train_model_from_counts
 
         patterns, normalization = self._training_settings()
-        merged = merged_counts(counts, max_memory=max_memory, spill_directory=spill_directory)
+        merged = merged_counts(counts, **options)
         special = list(merged.special_tokens) if special_tokens is None else special_tokens
-        options = TrainingOptions(
+        training = TrainingOptions(
             vocab_size, min_frequency, special, tie_break, max_token_length, threads, verbose
         )
-        model = train_model_from_counts(merged, patterns, normalization, options, min_count)
+        model = train_model_from_counts(merged, patterns, normalization, training, min_count)
         self._state = CompiledModel.compile(model, self._state)
         return self
 
@@ -385,6 +354,7 @@ class BPETokenizer(_core.Tokenizer):
             )
         return state.split_patterns, state.normalization
 
+    @takes(CountLimits, ReadOptions)
     def extend(
         self,
         corpus: Corpus,
@@ -395,15 +365,8 @@ class BPETokenizer(_core.Tokenizer):
         tie_break: TieBreak = "largest",
         max_token_length: int | None = None,
         threads: int | None = None,
-        max_memory: int | str | None = None,
-        spill_directory: str | os.PathLike[str] | None = None,
         min_count: int | None = None,
-        sample: float | str | None = None,
-        input_format: InputFormat | None = None,
-        documents: DocumentEnd = "file",
-        separator: str | None = None,
-        field: str = "text",
-        on_error: OnError = "stop",
+        **options: Unpack[CorpusArguments],
     ) -> Self:
         """Learn further tokens from a corpus; every id, merge and special token keeps its meaning.
 
@@ -430,22 +393,20 @@ class BPETokenizer(_core.Tokenizer):
         >>> tokenizer.encode("low") == before, tokenizer.vocab[258], tokenizer.vocab[259]
         (True, b'slow', b'lowe')
         """
-        from bpe_tokenizer.readers.options import ReadOptions
-        from bpe_tokenizer.train.options import CountLimits, TrainingOptions
+        from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.resizing import extend_model
 
         compiled = self._compiled()
         size = check_integer("new_vocab_size", new_vocab_size, 0, maximum=2**31 - 1)
-        options = TrainingOptions(
+        training = TrainingOptions(
             min_frequency=min_frequency,
             tie_break=tie_break,
             max_token_length=max_token_length,
             threads=threads,
             verbose=verbose,
         )
-        limits = CountLimits(max_memory, spill_directory, sample)
-        read = ReadOptions(input_format, documents, separator, field, on_error)
-        model = extend_model(compiled.model, corpus, size, options, limits, min_count, read)
+        limits, read = pick(CountLimits, options), pick(ReadOptions, options)
+        model = extend_model(compiled.model, corpus, size, training, limits, min_count, read)
         self._state = CompiledModel.compile(model, compiled)
         return self
 
@@ -2511,6 +2472,7 @@ def load(
     )
 
 
+@takes(MemoryLimits)
 def train_from_counts(
     counts: Counts | Iterable[Counts],
     vocab_size: int = 32000,
@@ -2521,9 +2483,8 @@ def train_from_counts(
     tie_break: TieBreak = "largest",
     max_token_length: int | None = None,
     threads: int | None = None,
-    max_memory: int | str | None = None,
-    spill_directory: str | os.PathLike[str] | None = None,
     min_count: int | None = None,
+    **options: Unpack[MemoryArguments],
 ) -> BPETokenizer:
     """Return a tokenizer trained from piece counts, with the split patterns that made the counts.
 
@@ -2536,7 +2497,7 @@ def train_from_counts(
     """
     from bpe_tokenizer.train.piece_counts import merged_counts
 
-    merged = merged_counts(counts, max_memory=max_memory, spill_directory=spill_directory)
+    merged = merged_counts(counts, **options)
     tokenizer = BPETokenizer(merged.split_patterns, cast("Normalization | None", merged.normalization))
     return tokenizer.train_from_counts(
         merged,

@@ -28,9 +28,9 @@ from bpe_tokenizer import (
     train_from_counts,
 )
 from bpe_tokenizer.errors import ArgumentTypeError
+from bpe_tokenizer.options import sample_limit
 from bpe_tokenizer.train import checkpoint
 from bpe_tokenizer.train.counts_file import SMALL_FILE
-from bpe_tokenizer.train.options import sample_limit
 
 # More distinct words than fit into the smallest limit: about three times its memory.
 MANY_WORDS = 700_000

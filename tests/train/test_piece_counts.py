@@ -34,7 +34,7 @@ from bpe_tokenizer import (
     train_from_counts,
 )
 from bpe_tokenizer.cli import main
-from bpe_tokenizer.train.options import memory_bytes
+from bpe_tokenizer.options import memory_bytes
 
 pyarrow = pytest.importorskip("pyarrow")
 END = "<|end|>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,16 +13,12 @@ from bpe_tokenizer.cli.options import (
     AsJson,
     Corpus,
     Debug,
-    Documents,
     Download,
-    Field,
-    InputFormatName,
-    OnErrorName,
     Quiet,
-    Separator,
+    options_of,
 )
 from bpe_tokenizer.cli.report import Html, Reference, UnderUsed, write_result
-from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.reports.comparison import compare_tokenizers
@@ -34,6 +30,7 @@ from bpe_tokenizer.view.reports.report_tables import comparison_tables
 __all__ = ["compare"]
 
 
+@options_of(ReadOptions)
 def compare(
     tokenizers: Annotated[
         list[str],
@@ -45,15 +42,12 @@ def compare(
     html: Html = None,
     under_used: UnderUsed = 10,
     reference: Reference = None,
-    input_format: InputFormatName = None,
-    documents: Documents = "file",
-    separator: Separator = None,
-    field: Field = "text",
-    on_error: OnErrorName = "stop",
+    *,
     as_json: AsJson = False,
     quiet: Quiet = False,
     download: Download = False,
     debug: Debug = False,
+    **options: Any,
 ) -> None:
     """Compare tokenizers on a corpus.
 
@@ -64,9 +58,9 @@ def compare(
     if html is not None:
         check_writable(html)
     loaded = [(str(each), BPETokenizer.load(each, download=download)) for each in tokenizers]
-    options = ReadOptions(input_format, documents, separator, field, on_error)
+    read = ReadOptions(**options)
     skipped = SkippedRows()
-    with open_documents(corpus, options) as files, ProgressBar.shown(not quiet) as bar:
+    with open_documents(corpus, read) as files, ProgressBar.shown(not quiet) as bar:
         find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
         # The corpus is read once for each tokenizer, and once more line by line.
         size = sum(each.size for each in files) * (len(loaded) + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from bpe_tokenizer.atomic import check_writable
 from bpe_tokenizer.cli.options import (
@@ -15,25 +15,19 @@ from bpe_tokenizer.cli.options import (
     AsJson,
     Corpus,
     Debug,
-    Documents,
-    Field,
-    InputFormatName,
-    MaxMemory,
     MinCount,
-    OnErrorName,
     Quiet,
-    Sample,
-    Separator,
     Special,
-    SpillDirectory,
     Threads,
     Weights,
     choice,
     normal_form,
     option,
+    options_of,
     special_argument,
 )
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.options import CountLimits, ReadOptions
 from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train import piece_counts
 from bpe_tokenizer.train.trainer import print_normalized
@@ -41,6 +35,7 @@ from bpe_tokenizer.train.trainer import print_normalized
 __all__ = ["count"]
 
 
+@options_of(CountLimits, ReadOptions)
 def count(
     corpus: Corpus,
     output: Annotated[Path, option("FILE", "File to save the counts in.", names=OUTPUT)],
@@ -48,19 +43,13 @@ def count(
     special: Special = None,
     normalization: Annotated[str, choice(NORMALIZATION, help="Unicode normal form of the text.")] = "NFC",
     weights: Weights = None,
-    max_memory: MaxMemory = None,
-    input_format: InputFormatName = None,
-    documents: Documents = "file",
-    separator: Separator = None,
-    field: Field = "text",
-    on_error: OnErrorName = "stop",
-    spill_directory: SpillDirectory = None,
     min_count: MinCount = None,
-    sample: Sample = None,
+    *,
     threads: Threads = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    **options: Any,
 ) -> None:
     """Count pieces, to train later (tokens: `encode --count`).
 
@@ -77,16 +66,9 @@ def count(
         special_argument(special),
         weights=weights,
         threads=threads,
-        max_memory=max_memory,
-        spill_directory=spill_directory,
         min_count=min_count,
-        sample=sample,
         verbose=not quiet,
-        input_format=input_format,
-        documents=documents,
-        separator=separator,
-        field=field,
-        on_error=on_error,
+        **options,
     )
     seconds = time.perf_counter() - begin
     counts.save(output)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import typer
 
 from bpe_tokenizer.cli.streams import wrapped
 from bpe_tokenizer.errors import OptionError, did_you_mean, shorten
+from bpe_tokenizer.options import option_docs, takes
 from bpe_tokenizer.patterns import NAMED_PATTERNS
-from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError
 
 __all__ = [
     "CORPUS",
@@ -27,19 +31,11 @@ __all__ = [
     "AsJson",
     "Corpus",
     "Debug",
-    "Documents",
     "Download",
-    "Field",
-    "InputFormatName",
-    "MaxMemory",
     "MinCount",
-    "OnErrorName",
     "Overwrite",
     "Quiet",
-    "Sample",
-    "Separator",
     "Special",
-    "SpillDirectory",
     "Threads",
     "TokenizerPath",
     "Weights",
@@ -48,8 +44,12 @@ __all__ = [
     "completion",
     "normal_form",
     "option",
+    "options_of",
     "special_argument",
 ]
+
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
 
 
 def option(
@@ -104,6 +104,52 @@ def completion(names: Iterable[str]) -> Callable[[str], list[str]]:
     return complete
 
 
+def options_of(*kinds: type) -> Callable[[_Command], _Command]:
+    """Give a command with `**options` an option for each field of classes of options, before those after `*`.
+
+    Args:
+        kinds: The classes.
+    """
+
+    def decorate(command: _Command) -> _Command:
+        made: Any = takes(*kinds)(command)
+        explicit = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]
+        parameters = [each for each in explicit if each.kind is not each.KEYWORD_ONLY]
+        for kind in kinds:
+            hints, docs = get_type_hints(kind), option_docs(kind)
+            parameters += [
+                inspect.Parameter(
+                    each.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=each.default,
+                    annotation=_field_option(each, hints[each.name], docs[each.name]),
+                )
+                for each in dataclasses.fields(cast("Any", kind))
+            ]
+        parameters += [each for each in explicit if each.kind is each.KEYWORD_ONLY]
+        made.__signature__ = inspect.Signature(parameters)
+        made.__doc__ = command.__doc__
+        return cast("_Command", made)
+
+    return decorate
+
+
+def _field_option(field: dataclasses.Field[Any], hint: Any, docs: str) -> Any:
+    """Return the type of the option for a field: its help is the beginning of the field's docs."""
+    text = " ".join(docs.split()).partition(": ")[2]
+    text = re.split(r"; |\. ", text.rstrip("."))[0].replace("`", "").replace('"', "")
+    text = f"{text[:1].upper()}{text[1:]}."
+    metavar, shown = field.metadata["metavar"], field.metadata["shown"]
+    types = (hint, *get_args(hint))
+    names = next((get_args(each) for each in types if get_origin(each) is Literal), None)
+    if names is not None:
+        return Annotated[Any, choice(names, help=text, **({"show_default": shown} if shown else {}))]
+    kind: Any = Path if any(get_origin(each) is os.PathLike for each in types) else str
+    if field.default is None:
+        return Annotated[kind | None, option(metavar, text, shown)]
+    return Annotated[kind, typer.Option(metavar=metavar, help=text)]
+
+
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
@@ -142,40 +188,13 @@ CORPUS = option(
     "standard input.",
 )
 Corpus = Annotated[list[str], CORPUS]
-InputFormatName = Annotated[
-    Any,
-    choice(get_args(InputFormat), "--input-format", help="Format of the corpus.", show_default="by content"),
-]
-Separator = Annotated[str | None, option("TEXT", "Text that separates the documents of a text file.")]
-Field = Annotated[str, typer.Option(metavar="NAME", help="Field of JSON Lines, or column, with the text.")]
-OnErrorName = Annotated[
-    Any,
-    choice(
-        get_args(OnError),
-        "--on-error",
-        help="Stop at a row that is not valid UTF-8 or JSON or has no text, or skip it.",
-    ),
-]
-Documents = Annotated[
-    Any, choice(get_args(DocumentEnd), "--documents", help="A document of a text file is a line or the file.")
-]
 Special = Annotated[list[str] | None, option("TOKEN...", "Special tokens; documents are split at them.")]
 Threads = Annotated[int | None, option("N", "Number of threads.", "all processors")]
 Weights = Annotated[
     list[int] | None,
     option("N...", "How many times the text of each file counts, in the order of the files.", "1"),
 ]
-MaxMemory = Annotated[
-    str | None,
-    option("SIZE", "Memory limit, as in 500MB, at least 200MB. The result is the same.", "unlimited"),
-]
-SpillDirectory = Annotated[
-    Path | None, option("DIR", "Directory of temporary files, on a disk with room.", "the system's")
-]
 MinCount = Annotated[int | None, option("N", "Leave out pieces that occur less often.", "1")]
-Sample = Annotated[
-    str | None, option("RATE", "Count a sample of the documents, such as 0.1 or 1/10, chosen by hash.", "all")
-]
 SPLIT_PATTERN = option(
     "NAME|REGEX",
     "Split pattern: a regular expression or a name, such as gpt2, cl100k, o200k, llama3, qwen2.",

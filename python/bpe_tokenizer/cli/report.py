@@ -16,17 +16,13 @@ from bpe_tokenizer.cli.options import (
     AsJson,
     Corpus,
     Debug,
-    Documents,
     Download,
-    Field,
-    InputFormatName,
-    OnErrorName,
     Quiet,
-    Separator,
     TokenizerPath,
     option,
+    options_of,
 )
-from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.reports.documents import documents as open_documents
@@ -48,21 +44,19 @@ Reference = Annotated[
 ]
 
 
+@options_of(ReadOptions)
 def report(
     tokenizer: TokenizerPath,
     corpus: Corpus,
     html: Html = None,
     under_used: UnderUsed = 10,
     reference: Reference = None,
-    input_format: InputFormatName = None,
-    documents: Documents = "file",
-    separator: Separator = None,
-    field: Field = "text",
-    on_error: OnErrorName = "stop",
+    *,
     as_json: AsJson = False,
     quiet: Quiet = False,
     download: Download = False,
     debug: Debug = False,
+    **options: Any,
 ) -> None:
     """Show a tokenizer's statistics on a corpus.
 
@@ -71,9 +65,9 @@ def report(
     if html is not None:
         check_writable(html)
     loaded = BPETokenizer.load(tokenizer, download=download)
-    options = ReadOptions(input_format, documents, separator, field, on_error)
+    read = ReadOptions(**options)
     skipped = SkippedRows()
-    with open_documents(corpus, options) as files, ProgressBar.shown(not quiet) as bar:
+    with open_documents(corpus, read) as files, ProgressBar.shown(not quiet) as bar:
         find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
         bar.start("Reading", sum(each.size for each in files), "MB", 1e6)
         made = make_report(str(tokenizer), loaded, files, under_used, bar.advance, reference, skipped)

@@ -23,19 +23,21 @@ from bpe_tokenizer.cli.options import (
     allowed_special_argument,
     choice,
     option,
+    options_of,
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.run_report import Event
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 from bpe_tokenizer.errors import TokenizerError
-from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError
+from bpe_tokenizer.options import ReadOptions
 
 __all__ = ["print_result", "run_with_events", "tokenize_corpus"]
 
 Result = TypeVar("Result")
 
 
+@options_of(ReadOptions)
 def tokenize_corpus(
     tokenizer: TokenizerPath,
     corpus: Annotated[
@@ -47,14 +49,6 @@ def tokenize_corpus(
     ],
     output: Annotated[Path, option("DIR", "Directory for the token files.", names=OUTPUT)],
     format_: Annotated[Any, choice(FORMATS, "--format", help="Format of the token files.")] = "nanogpt",
-    input_format: Annotated[
-        Any, choice(get_args(InputFormat), help="Format of the corpus.", show_default="by file name")
-    ] = None,
-    documents: Annotated[
-        Any, choice(get_args(DocumentEnd), help="A document of text is a line or a file.")
-    ] = "file",
-    separator: Annotated[str | None, option("TEXT", "Text that separates the documents of a file.")] = None,
-    field: Annotated[str, typer.Option(metavar="NAME", help="Field or column with the text.")] = "text",
     eos_token: Annotated[
         str | None,
         option(
@@ -72,13 +66,6 @@ def tokenize_corpus(
         choice(get_args(TokenType), help="Type of an id.", show_default="the smallest that holds all ids"),
     ] = None,
     allowed_special: AllowedSpecial = None,
-    on_error: Annotated[
-        Any,
-        choice(
-            get_args(OnError),
-            help="Stop at a row that is not valid UTF-8 or JSON or has no text, or skip it.",
-        ),
-    ] = "stop",
     shuffle: Annotated[
         int | None,
         option("SEED", "Write the documents in a random order: of all, or with --part of each unit."),
@@ -105,6 +92,7 @@ def tokenize_corpus(
     unit_size: Annotated[
         str, typer.Option(metavar="SIZE", help="Size of the units that --part divides the corpus into.")
     ] = "1GB",
+    *,
     threads: Threads = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove the files of an earlier run instead of resuming it.")
@@ -121,6 +109,7 @@ def tokenize_corpus(
     quiet: Quiet = False,
     download: Download = False,
     debug: Debug = False,
+    **options: Any,
 ) -> None:
     """Turn a corpus into the token files of training programs.
 
@@ -139,16 +128,12 @@ def tokenize_corpus(
         output,
         BPETokenizer.load(tokenizer, download=download),
         format_,
-        input_format=input_format,
-        documents=documents,
-        separator=separator,
-        field=field,
         append_eos=not no_eos,
         eos_token=eos_token,
         shard_tokens=shard_tokens or None,
         dtype=dtype,
         allowed_special=allowed_special_argument(allowed_special),
-        on_error=on_error,
+        **options,
         shuffle=shuffle,
         val_fraction=val_fraction,
         pack=pack,

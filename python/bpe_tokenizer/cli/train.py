@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -18,27 +19,21 @@ from bpe_tokenizer.cli.options import (
     SPLIT_PATTERN,
     AsJson,
     Debug,
-    Documents,
-    Field,
-    InputFormatName,
-    MaxMemory,
     MinCount,
-    OnErrorName,
     Overwrite,
     Quiet,
-    Sample,
-    Separator,
     Special,
-    SpillDirectory,
     Threads,
     Weights,
     choice,
     normal_form,
     option,
+    options_of,
     special_argument,
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.formats.registry import check_directory, check_unused
+from bpe_tokenizer.options import CountLimits, MemoryLimits, ReadOptions, pick
 from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train.options import TieBreak
 from bpe_tokenizer.train.piece_counts import merged_counts
@@ -46,6 +41,7 @@ from bpe_tokenizer.train.piece_counts import merged_counts
 __all__ = ["train"]
 
 
+@options_of(CountLimits, ReadOptions)
 def train(
     output: Annotated[Path, option("DIR", "Directory to save the tokenizer in.", names=OUTPUT)],
     corpus: Annotated[list[str] | None, CORPUS] = None,
@@ -72,26 +68,20 @@ def train(
     ] = "largest",
     max_token_length: Annotated[int | None, option("BYTES", "Longest token to learn.", "any")] = None,
     weights: Weights = None,
-    max_memory: MaxMemory = None,
-    input_format: InputFormatName = None,
-    documents: Documents = "file",
-    separator: Separator = None,
-    field: Field = "text",
-    on_error: OnErrorName = "stop",
-    spill_directory: SpillDirectory = None,
     min_count: MinCount = None,
-    sample: Sample = None,
     checkpoint: Annotated[
         Path | None, option("DIR", "Directory for checkpoints; the same command resumes from it.")
     ] = None,
     checkpoint_every: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time between two checkpoints.")
     ] = 30.0,
+    *,
     threads: Threads = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    **options: Any,
 ) -> None:
     """Learn a vocabulary from text files, and save it.
 
@@ -103,7 +93,7 @@ def train(
     check_directory(output)
     if not overwrite:
         check_unused([output])
-    options: dict[str, Any] = {
+    training: dict[str, Any] = {
         "vocab_size": vocab_size,
         "min_frequency": min_frequency,
         "special_tokens": special and special_argument(special),
@@ -111,31 +101,26 @@ def train(
         "tie_break": tie_break,
         "max_token_length": max_token_length,
         "threads": threads,
-        "max_memory": max_memory,
-        "spill_directory": spill_directory,
         "min_count": min_count,
     }
     begin = time.perf_counter()
     if counts is not None:
-        if weights or checkpoint or sample:
+        if weights or checkpoint or options["sample"]:
             raise typer.BadParameter("--weights, --checkpoint and --sample need a --corpus, not --counts")
-        tokenizer = _train_from_counts(counts, split_pattern, normalization, options)
+        tokenizer = _train_from_counts(
+            counts, split_pattern, normalization, pick(MemoryLimits, options), training
+        )
     else:
         tokenizer = BPETokenizer(split_pattern or "cl100k", normal_form(normalization or "NFC"))
         if checkpoint is not None and "-" in (corpus or []):
             raise typer.BadParameter("--checkpoint needs files: standard input cannot be read again")
         tokenizer.train(
             find_inputs(corpus or []),
-            **options,
+            **training,
             weights=weights,
-            sample=sample,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_every,
-            input_format=input_format,
-            documents=documents,
-            separator=separator,
-            field=field,
-            on_error=on_error,
+            **options,
         )
     seconds = time.perf_counter() - begin
     tokenizer.save(output)
@@ -152,13 +137,16 @@ def train(
 
 
 def _train_from_counts(
-    files: Sequence[Path], split_pattern: str | None, normalization: str | None, options: Mapping[str, Any]
+    files: Sequence[Path],
+    split_pattern: str | None,
+    normalization: str | None,
+    limits: MemoryLimits,
+    training: Mapping[str, Any],
 ) -> BPETokenizer:
     """Train from counts; without options, their own split pattern and normalisation apply."""
-    limits = {name: options[name] for name in ("max_memory", "spill_directory")}
-    merged = merged_counts(files, **limits)
+    merged = merged_counts(files, **asdict(limits))
     tokenizer = BPETokenizer(
         merged.split_patterns if split_pattern is None else split_pattern,
         cast("Any", merged.normalization) if normalization is None else normal_form(normalization),
     )
-    return tokenizer.train_from_counts(merged, **{**options, "max_memory": None, "spill_directory": None})
+    return tokenizer.train_from_counts(merged, **training)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bpe_tokenizer.options import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.readers.batches import DocumentBatch, read_batches
 from bpe_tokenizer.readers.detect import InputKind, input_kind
 from bpe_tokenizer.readers.inputs import Input, find_inputs
-from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.readers.positions import BadRow, Position
 from bpe_tokenizer.readers.sources import find_sources
 

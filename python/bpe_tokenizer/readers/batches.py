@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from bpe_tokenizer.arguments import thread_count
 from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.columns import arrow_rows, from_its_end, parquet_rows
 from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.opened import OpenInput, open_input
-from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import BadRow, Position
 from bpe_tokenizer.readers.prefetcher import Prefetcher
 from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, json_rows, range_chunks, text_rows

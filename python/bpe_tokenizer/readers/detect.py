@@ -11,9 +11,9 @@ from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.options import InputFormat
 from bpe_tokenizer.readers.compression import Compression, compression_of, decompressed_chunks
 from bpe_tokenizer.readers.inputs import Input, StoredFile, open_stored
-from bpe_tokenizer.readers.options import InputFormat
 
 __all__ = ["InputKind", "binary_kind", "input_kind", "kind_of"]
 

@@ -6,10 +6,10 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.compression import decompressed_chunks
 from bpe_tokenizer.readers.detect import InputKind, kind_of
 from bpe_tokenizer.readers.inputs import Input, StoredFile, open_stored
-from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.prefetcher import Prefetcher
 
 __all__ = ["ChunkReader", "OpenInput", "open_input"]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import shorten
+from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.compression import CHUNK_BYTES
-from bpe_tokenizer.readers.options import ReadOptions
 
 __all__ = ["BATCH_BYTES", "FileRows", "decoding_problem", "json_rows", "range_chunks", "text_rows"]
 

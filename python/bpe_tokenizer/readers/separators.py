@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 from contextlib import closing
 
 from bpe_tokenizer.errors import TokenizerError, caller_level
+from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.compression import decompressed_chunks
 from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.opened import ChunkReader, open_input
-from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.special_tokens import document_end
 
 __all__ = ["warn_of_separators"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.inputs import Input, PathLike, find_inputs
-from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.separators import warn_of_separators
 
 __all__ = ["find_sources"]

@@ -13,8 +13,8 @@ from typing import Any
 from bpe_tokenizer.atomic import make_directory, remove_abandoned, write_atomically
 from bpe_tokenizer.errors import FormatError, MismatchError, shorten
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
+from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.inputs import Input
-from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.corpus import START, WHOLE_FILES, Position, count_files
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, read_counts, save_counts

@@ -19,11 +19,11 @@ from bpe_tokenizer.errors import (
     OptionError,
     shorten,
 )
+from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers import positions
 from bpe_tokenizer.readers.batches import DocumentBatch, TextPart, read_parts
 from bpe_tokenizer.readers.inputs import Input, find_inputs
 from bpe_tokenizer.readers.opened import ChunkReader
-from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.readers.remote import is_url
 from bpe_tokenizer.readers.sources import find_sources

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_choice, check_path, items_in_turn, thread_count
@@ -22,15 +23,20 @@ from bpe_tokenizer.errors import (
     TokenizerError,
     shorten,
 )
+from bpe_tokenizer.options import CountLimits, MemoryLimits, ReadOptions, pick, takes
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.readers.detect import input_kind
 from bpe_tokenizer.readers.inputs import Input
-from bpe_tokenizer.readers.options import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
 from bpe_tokenizer.train.counts_file import SMALL_FILE, read_header, read_header_of, write_header
-from bpe_tokenizer.train.options import CountLimits, check_min_count, check_weight
+from bpe_tokenizer.train.options import check_min_count, check_weight
 from bpe_tokenizer.train.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from bpe_tokenizer.options import CorpusArguments, CountArguments, MemoryArguments, ReadArguments
 
 __all__ = [
     "Counts",
@@ -63,12 +69,7 @@ class PieceCounts:
         normalization: The Unicode normalisation form: `"NFC"`, `"NFD"`, `"NFKC"`, `"NFKD"` or None.
         special_tokens: Texts at which documents are cut; a dict of text to id works too.
         threads: Number of threads; None for one per processor.
-        max_memory: Memory limit of this process for counting and training, in bytes or as in `"500MB"`, at
-            least `"200MB"`; further pieces go to temporary files. None for no limit.
-        spill_directory: Directory of the temporary files, on a disk with room; None for the system's.
-        sample: Count a sample of the documents: the rate, such as 0.1 or `"1/10"`. A document is in the
-            sample if the XXH64 hash of its UTF-8 is below the rate: the same documents on every machine, in
-            any order and any format, and those of a smaller sample are in a larger one.
+        options: `max_memory`, `spill_directory` and `sample`, as in `count`.
 
     Raises:
         ModelError: A special token is empty or a duplicate.
@@ -82,6 +83,7 @@ class PieceCounts:
     PieceCounts(documents=2, pieces=4, distinct=3)
     """
 
+    @takes(CountLimits)
     def __init__(
         self,
         split_pattern: str | Sequence[str] = "cl100k",
@@ -89,9 +91,7 @@ class PieceCounts:
         special_tokens: Iterable[str] = (),
         *,
         threads: int | None = None,
-        max_memory: int | str | None = None,
-        spill_directory: str | os.PathLike[str] | None = None,
-        sample: float | str | None = None,
+        **options: Unpack[CountArguments],
     ) -> None:
         self._patterns = resolve_split_pattern(split_pattern)
         self._normalization = normalization
@@ -103,7 +103,7 @@ class PieceCounts:
             normalization=self._normalization,
             special_tokens=self._special,
             threads=threads or 0,
-            **CountLimits(max_memory, spill_directory, sample).core_options(),
+            **pick(CountLimits, options).core_options(),
         )
 
     @property
@@ -136,17 +136,14 @@ class PieceCounts:
         """The number of distinct pieces."""
         return self._counter.distinct
 
+    @takes(ReadOptions)
     def add(
         self,
         corpus: Corpus,
         weight: int = 1,
         *,
         verbose: bool = False,
-        input_format: InputFormat | None = None,
-        documents: DocumentEnd = "file",
-        separator: str | None = None,
-        field: str = "text",
-        on_error: OnError = "stop",
+        **options: Unpack[ReadArguments],
     ) -> PieceCounts:
         """Count a corpus.
 
@@ -154,11 +151,6 @@ class PieceCounts:
             corpus: As in `BPETokenizer.train`.
             weight: The factor by which its pieces count in a mixture.
             verbose: Show a progress bar on stderr, if that is a terminal.
-            input_format: As in `BPETokenizer.train`, like the arguments that follow.
-            documents: Whether a document of a text file is a `"line"` or the `"file"`.
-            separator: Text that separates the documents of a text file instead.
-            field: The field of JSON Lines or the column of tables that holds the text.
-            on_error: Whether to `"stop"` at or to `"skip"` a bad row.
 
         Returns:
             These counts; an error leaves them unchanged.
@@ -173,7 +165,7 @@ class PieceCounts:
         {b' b': 1, b'a': 1, b'b': 3}
         """
         added = self._begin()
-        read = ReadOptions(input_format, documents, separator, field, on_error)
+        read = pick(ReadOptions, options)
         with ProgressBar.shown(verbose) as progress:
             count_corpus(
                 added,
@@ -339,13 +331,13 @@ class PieceCounts:
         save_counts(self, check_path("path", path))
 
     @classmethod
+    @takes(MemoryLimits)
     def load(
         cls,
         path: str | os.PathLike[str],
         *,
         threads: int | None = None,
-        max_memory: int | str | None = None,
-        spill_directory: str | os.PathLike[str] | None = None,
+        **options: Unpack[MemoryArguments],
     ) -> PieceCounts:
         """Read a file that `save` wrote.
 
@@ -355,8 +347,6 @@ class PieceCounts:
         Args:
             path: The file.
             threads: As in `PieceCounts()`.
-            max_memory: As in `PieceCounts()`.
-            spill_directory: As in `PieceCounts()`.
 
         Raises:
             FormatError: The file cannot be read, is not one of piece counts, has another version, or is
@@ -367,14 +357,9 @@ class PieceCounts:
         settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
         # The caller's arguments raise their own errors; every other error is the file's.
         thread_count(threads)
-        CountLimits(max_memory, spill_directory)
+        pick(MemoryLimits, options)
         try:
-            counts = cls(
-                *settings,
-                threads=threads,
-                max_memory=max_memory,
-                spill_directory=spill_directory,
-            )
+            counts = cls(*settings, threads=threads, **options)
         except TokenizerError as error:
             raise FormatError(f"{path}: the header is broken: {error}") from None
         read_counts(counts, path)
@@ -556,6 +541,7 @@ def _setting_text(value: object) -> str:
     return shorten(value[0] if isinstance(value, tuple) and len(value) == 1 else value, 60)
 
 
+@takes(CountLimits, ReadOptions)
 def count(
     corpus: Corpus,
     split_pattern: str | Sequence[str] = "cl100k",
@@ -564,16 +550,9 @@ def count(
     *,
     weights: Iterable[int] | None = None,
     threads: int | None = None,
-    max_memory: int | str | None = None,
-    spill_directory: str | os.PathLike[str] | None = None,
     min_count: int | None = None,
-    sample: float | str | None = None,
     verbose: bool = False,
-    input_format: InputFormat | None = None,
-    documents: DocumentEnd = "file",
-    separator: str | None = None,
-    field: str = "text",
-    on_error: OnError = "stop",
+    **options: Unpack[CorpusArguments],
 ) -> PieceCounts:
     """Count the distinct pieces of a corpus, the first step of training.
 
@@ -586,16 +565,8 @@ def count(
         special_tokens: As in `PieceCounts`.
         weights: For a list of files: the factor by which each file's pieces count in a mixture.
         threads: As in `PieceCounts`.
-        max_memory: As in `PieceCounts`.
-        spill_directory: As in `PieceCounts`.
         min_count: Leave out the pieces that occur less often in the corpus.
-        sample: As in `PieceCounts`.
         verbose: Show a progress bar, if stderr is a terminal, and the number of skipped rows on stderr.
-        input_format: As in `BPETokenizer.train`, like the arguments that follow.
-        documents: Whether a document of a text file is a `"line"` or the `"file"`.
-        separator: Text that separates the documents of a text file instead.
-        field: The field of JSON Lines or the column of tables that holds the text.
-        on_error: Whether to `"stop"` at or to `"skip"` a bad row.
 
     Raises:
         ArgumentTypeError: The corpus, or an item of it, has another type.
@@ -611,12 +582,10 @@ def count(
         normalization,
         special_tokens,
         threads=threads,
-        max_memory=max_memory,
-        spill_directory=spill_directory,
-        sample=sample,
+        **asdict(pick(CountLimits, options)),
     )
     with ProgressBar.shown(verbose) as progress:
-        read = ReadOptions(input_format, documents, separator, field, on_error)
+        read = pick(ReadOptions, options)
         skipped = count_corpus(
             core_counter(counts),
             corpus,
@@ -643,20 +612,14 @@ def check_not_empty(counts: PieceCounts | _core.PieceCounter) -> None:
         )
 
 
-def merged_counts(
-    counts: Counts | Iterable[Counts],
-    *,
-    max_memory: int | str | None = None,
-    spill_directory: str | os.PathLike[str] | None = None,
-) -> PieceCounts:
+def merged_counts(counts: Counts | Iterable[Counts], **options: Unpack[MemoryArguments]) -> PieceCounts:
     """Return the sum of counts and of files of counts, which stay unchanged.
 
     Large files are read as streams: the sum needs little memory.
 
     Args:
         counts: Counts or files of counts.
-        max_memory: As in `PieceCounts`; None for the limits of the first ones.
-        spill_directory: As in `PieceCounts`.
+        options: As in `PieceCounts`; by default, the limits are those of the first ones.
 
     Raises:
         ArgumentTypeError: An item is neither.
@@ -664,9 +627,8 @@ def merged_counts(
         FormatError: A file is broken.
         MismatchError: The patterns, normalisation or special tokens differ.
     """
-    is_limited = max_memory is not None or spill_directory is not None
-    load = partial(PieceCounts.load, max_memory=max_memory, spill_directory=spill_directory)
-    if isinstance(counts, PieceCounts) and not is_limited:
+    load = partial(PieceCounts.load, **options)
+    if isinstance(counts, PieceCounts) and not pick(MemoryLimits, options).is_limited:
         return counts
     if isinstance(counts, str | os.PathLike):
         return load(counts)
@@ -677,7 +639,7 @@ def merged_counts(
         added = part if isinstance(part, PieceCounts) else load(part)
         if merged is None:
             settings = (added.split_patterns, added.normalization, added.special_tokens)
-            merged = PieceCounts(*settings, max_memory=max_memory, spill_directory=spill_directory)
+            merged = PieceCounts(*settings, **options)
         check_same_pretokenizer(merged, added.split_patterns, added.normalization, added.special_tokens)
         core_counter(merged).merge(core_counter(added), take=added is not part)
     if merged is None:

@@ -11,9 +11,9 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import ModelError, OptionError, shorten
 from bpe_tokenizer.model import Model
-from bpe_tokenizer.readers.options import ReadOptions
+from bpe_tokenizer.options import CountLimits, ReadOptions
 from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
-from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count
+from bpe_tokenizer.train.options import TrainingOptions, check_min_count
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.train.trainer import print_needs, print_shortfall

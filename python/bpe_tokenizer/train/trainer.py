@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from functools import partial
 
 from bpe_tokenizer import _core
@@ -14,12 +15,12 @@ from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import ArgumentTypeError
 from bpe_tokenizer.model import Model
+from bpe_tokenizer.options import CountLimits, ReadOptions
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
-from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.special_tokens import SpecialTokens
 from bpe_tokenizer.train.checkpoint import Checkpoint
 from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
-from bpe_tokenizer.train.options import CountLimits, TrainingOptions, check_min_count
+from bpe_tokenizer.train.options import TrainingOptions, check_min_count
 from bpe_tokenizer.train.piece_counts import (
     PieceCounts,
     check_not_empty,
@@ -74,9 +75,7 @@ def train_model(
         normalization,
         special,
         threads=options.threads,
-        max_memory=limits.max_memory,
-        spill_directory=limits.spill_directory,
-        sample=limits.sample,
+        **asdict(limits),
     )
     run = (
         nullcontext()

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.batches import opened_batches
 from bpe_tokenizer.readers.inputs import Input, find_inputs, open_stored
 from bpe_tokenizer.readers.opened import OpenInput, open_input
-from bpe_tokenizer.readers.options import ReadOptions
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.readers.sources import find_sources
 from bpe_tokenizer.train.text_files import HEAD_BYTES, not_utf8

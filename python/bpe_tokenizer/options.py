@@ -1,0 +1,327 @@
+"""Options that many functions take, as values: each stands once, with its default, its docs and its check.
+
+A public function takes them as `**options: Unpack[...]` and is marked with `takes`, which shows them in its
+signature and its docs. It makes the values with `pick`, and the functions inside pass the values on. The
+command line makes its options from the fields.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
+
+from bpe_tokenizer.arguments import check_choice, check_path
+from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
+
+__all__ = [
+    "CorpusArguments",
+    "CountArguments",
+    "CountLimits",
+    "DocumentEnd",
+    "InputFormat",
+    "MemoryArguments",
+    "MemoryLimits",
+    "OnError",
+    "ReadArguments",
+    "ReadOptions",
+    "memory_bytes",
+    "option_docs",
+    "pick",
+    "sample_limit",
+    "takes",
+]
+
+InputFormat: TypeAlias = Literal["text", "jsonl", "parquet", "arrow"]
+DocumentEnd: TypeAlias = Literal["line", "file"]
+OnError: TypeAlias = Literal["stop", "skip"]
+
+_Value = TypeVar("_Value")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+# An argument in the docs of a class or of a function, and the end of such arguments.
+_ENTRY = re.compile(r"^ {4}(\w+): .*(?:\n {8}.*)*", re.MULTILINE)
+_ARGS = re.compile(r"^Args:\n(?: {4}.*\n)+", re.MULTILINE)
+
+_UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)?\s*", re.IGNORECASE)
+# What a process takes besides the pieces: Python and the package 40 MB, pyarrow 70 MB, readers and two
+# threads the rest; and the smallest limit that leaves memory for pieces.
+_BASE_MEMORY = 164 * 10**6
+_MIN_MEMORY = 200 * 10**6
+
+
+def _option(default: Any, metavar: str = "NAME", shown: str = "") -> Any:
+    """Return a field of options.
+
+    Args:
+        default: Its default.
+        metavar: What the help of a command shows for its value.
+        shown: What the help shows as the default, if that is None.
+    """
+    return field(default=default, metadata={"metavar": metavar, "shown": shown})
+
+
+class ReadArguments(TypedDict, total=False):
+    """The fields of `ReadOptions`."""
+
+    input_format: InputFormat | None
+    documents: DocumentEnd
+    separator: str | None
+    field: str
+    on_error: OnError
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    r"""How the documents of a corpus are found in its files.
+
+    Args:
+        input_format: The format of all files; `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`. None decides by
+            the content of each file.
+        documents: Whether a document of a text file is a `"line"` or the `"file"`; with a separator always
+            what lies between two of them.
+        separator: Text that separates the documents of a text file instead, such as `"<|endoftext|>"`.
+        field: The field of JSON Lines or the column of tables that holds the text.
+        on_error: `"stop"` at or `"skip"` a row that is not valid UTF-8 or JSON or has no text.
+
+    Raises:
+        ArgumentTypeError: A value is of the wrong type.
+        OptionError: A value is unknown, or two values contradict each other.
+
+    >>> ReadOptions(separator="<|endoftext|>").separator
+    '<|endoftext|>'
+    """
+
+    input_format: InputFormat | None = _option(None, shown="by content")
+    documents: DocumentEnd = _option("file")
+    separator: str | None = _option(None, "TEXT")
+    field: str = _option("text")
+    on_error: OnError = _option("stop")
+
+    def __post_init__(self) -> None:
+        if self.input_format is not None:
+            check_choice("input_format", self.input_format, get_args(InputFormat))
+        check_choice("documents", self.documents, get_args(DocumentEnd))
+        check_choice("on_error", self.on_error, get_args(OnError))
+        for name, value in (("separator", self.separator), ("field", self.field)):
+            if not isinstance(value, str) and not (value is None and name == "separator"):
+                raise ArgumentTypeError(f"{name} must be a str, not {type(value).__name__}")
+            try:
+                (value or "").encode()
+            except UnicodeEncodeError:
+                raise OptionError(f"{name} holds a lone surrogate, which UTF-8 cannot encode") from None
+        if self.separator == "":
+            raise OptionError("separator is empty; it must be the text between two documents")
+        if self.separator is not None:
+            object.__setattr__(self, "documents", "line")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a file of text is one document."""
+        return self.documents == "file"
+
+
+class MemoryArguments(TypedDict, total=False):
+    """The fields of `MemoryLimits`."""
+
+    max_memory: int | str | None
+    spill_directory: str | os.PathLike[str] | None
+
+
+@dataclass(frozen=True)
+class MemoryLimits:
+    """What counting and learning may take.
+
+    Args:
+        max_memory: Memory limit of this process, as in `"500MB"`, at least `"200MB"`; an `int` is bytes,
+            and None no limit. The result is the same: further pieces go to temporary files. If learning needs
+            more, an error says how much, and which `min_count` fits.
+        spill_directory: Directory of the temporary files, on a disk with room; None for the system's.
+
+    Raises:
+        ArgumentTypeError: An option has another type.
+        OptionError: An option is out of its range, or the directory does not exist.
+    """
+
+    max_memory: int | str | None = _option(None, "SIZE", "unlimited")
+    spill_directory: str | os.PathLike[str] | None = _option(None, "DIR", "the system's")
+
+    def __post_init__(self) -> None:
+        self.core_options()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a limit or a directory is given."""
+        return self.max_memory is not None or self.spill_directory is not None
+
+    def core_options(self) -> dict[str, Any]:
+        """Return the arguments of the core's counter."""
+        return {
+            "max_memory": None if self.max_memory is None else memory_bytes(self.max_memory) - _BASE_MEMORY,
+            "spill_directory": self._checked_directory(),
+        }
+
+    def _checked_directory(self) -> Path | None:
+        if self.spill_directory is None:
+            return None
+        directory = check_path("spill_directory", self.spill_directory)
+        if not directory.is_dir():
+            raise OptionError(f"spill_directory is {shorten(str(directory), 150)}, which is no directory")
+        return directory
+
+
+class CountArguments(TypedDict, total=False):
+    """The fields of `CountLimits`."""
+
+    max_memory: int | str | None
+    spill_directory: str | os.PathLike[str] | None
+    sample: float | str | None
+
+
+class CorpusArguments(CountArguments, ReadArguments, total=False):
+    """The fields of `CountLimits` and of `ReadOptions`."""
+
+
+@dataclass(frozen=True)
+class CountLimits(MemoryLimits):
+    """What counting may take, and what it counts.
+
+    Args:
+        sample: Count a sample of the documents, by its rate, such as 0.1 or `"1/10"`; None for all. A
+            document is in the sample if the XXH64 hash of its UTF-8 is below the rate: the same documents on
+            every machine, in any order and any format, and those of a smaller sample are in a larger one.
+    """
+
+    sample: float | str | None = _option(None, "RATE", "all")
+
+    def core_options(self) -> dict[str, Any]:
+        """Return the arguments of the core's counter."""
+        sample = None if self.sample is None else sample_limit(self.sample)
+        return {**super().core_options(), "sample": sample}
+
+
+def memory_bytes(max_memory: int | str) -> int:
+    """Return a memory limit in bytes.
+
+    Args:
+        max_memory: Bytes, or a text like `"500MB"` or `"2GiB"`.
+
+    Raises:
+        ArgumentTypeError: It is neither an `int` nor a `str`.
+        OptionError: The text is not a size, or the limit is below 200 MB.
+
+    >>> memory_bytes("1.5GB")
+    1500000000
+    """
+    if isinstance(max_memory, bool) or not isinstance(max_memory, int | str):
+        raise ArgumentTypeError(f"max_memory must be an int or a str, not {type(max_memory).__name__}")
+    if isinstance(max_memory, str):
+        match = _MEMORY.fullmatch(max_memory)
+        if match is None:
+            raise OptionError(f"max_memory is {shorten(max_memory)}; say it as '500MB', '2GB' or in bytes")
+        size = float(match[1]) * _UNITS[(match[2] or "").lower()]
+        max_memory = int(min(size, sys.maxsize))
+    max_memory = min(int.__index__(max_memory), sys.maxsize)
+    if max_memory < _MIN_MEMORY:
+        raise OptionError(
+            f"max_memory is {max_memory:,} bytes; give it at least 200MB, most of which Python, its "
+            "libraries and the readers take"
+        )
+    return max_memory
+
+
+def sample_limit(sample: float | str) -> int | None:
+    """Return the number that the 64-bit hash of a document must be below to be in a sample.
+
+    Args:
+        sample: The rate, such as 0.1 or `"1/10"`.
+
+    Returns:
+        The rate times 2^64, rounded down; None if every document is in the sample.
+
+    Raises:
+        ArgumentTypeError: It is neither a number nor a text.
+        OptionError: The text is not a number, or the rate is not in the range from 0 to 1.
+
+    >>> sample_limit(0.1) == sample_limit("1/10") == 2**64 // 10
+    True
+    """
+    if isinstance(sample, bool) or not isinstance(sample, int | float | str):
+        raise ArgumentTypeError(f"sample must be a float or a str, not {type(sample).__name__}")
+    from fractions import Fraction  # a few milliseconds, which only samples need
+
+    try:
+        # As a number is written, so that 0.1 is a tenth.
+        rate = Fraction(sample if isinstance(sample, str) else repr(sample))
+    except (ValueError, ZeroDivisionError):
+        raise OptionError(f"sample is {shorten(sample)}; say it as 0.1 or '1/10'") from None
+    if not 0 < rate <= 1:
+        raise OptionError(f"sample is {shorten(sample)}; it must be more than 0 and at most 1")
+    return None if rate == 1 else int(rate * 2**64)
+
+
+def pick(kind: type[_Value], given: Mapping[str, object]) -> _Value:
+    """Return the value of a class of options, from the keyword arguments of a call.
+
+    >>> pick(ReadOptions, {"field": "content", "max_memory": None}).field
+    'content'
+    """
+    return kind(**{name: given[name] for name in _fields(kind) if name in given})
+
+
+def takes(*kinds: type) -> Callable[[_Function], _Function]:
+    """Let a function with `**options` take the fields of classes of options, and no others.
+
+    Its signature gets them with their defaults, and the arguments in its docs their docs.
+
+    Args:
+        kinds: The classes.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        signature = inspect.signature(function)
+        explicit = list(signature.parameters.values())[:-1]
+        shown = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
+            )
+            for kind in kinds
+            for name, each in _fields(kind).items()
+        ]
+        known = {each.name for each in (*explicit, *shown)}
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **options: Any) -> Any:
+            for name in options:
+                if name not in known:
+                    raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}")
+            return function(*arguments, **options)
+
+        changed: Any = call
+        changed.__signature__ = signature.replace(parameters=[*explicit, *shown])
+        docs = "".join(f"{entry}\n" for kind in kinds for entry in option_docs(kind).values())
+        changed.__doc__ = _ARGS.sub(
+            lambda found: found[0] + docs, inspect.cleandoc(function.__doc__ or ""), count=1
+        )
+        return changed  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def option_docs(kind: type) -> dict[str, str]:
+    """Return the docs of the fields of a class of options, as they stand in its docstring."""
+    texts = [inspect.cleandoc(base.__doc__ or "") for base in reversed(kind.__mro__[:-1])]
+    docs = {found[1]: found[0] for text in texts for found in _ENTRY.finditer(text)}
+    return {name: docs.get(name, f"    {name}: ") for name in _fields(kind)}
+
+
+def _fields(kind: Any) -> dict[str, Field[Any]]:
+    return {each.name: each for each in fields(kind)}
