@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, OptionError
@@ -104,15 +104,27 @@ def given_options(draw: st.DrawFn) -> tuple[list[str], list[str] | None, bool, d
         "pad_to_multiple_of": draw(st.sampled_from([None, None, 1, 3])),
     }
     if truncation or padding == "max_length" or (padding and draw(st.booleans())):
-        options["max_length"] = draw(st.integers(1, 12))
+        options["max_length"] = draw(st.integers(1, 12) | st.sampled_from([2, 4]))
     if options["return_overflowing_tokens"]:
         options["max_length"] = max(options["max_length"], 2 * add + 1)
         options["stride"] = draw(st.integers(0, options["max_length"] - 2 * add - 1))
     return texts, pairs, add, options
 
 
+SIDES = {"padding_side": "right", "truncation_side": "right", "pad_to_multiple_of": None}
+NOTHING_LEFT = {
+    "truncation": True,
+    "padding": False,
+    "return_overflowing_tokens": False,
+    "stride": 0,
+    **SIDES,
+}
+
+
 @settings(max_examples=200)
 @given(given_options())
+@example((["abcd", "a"], None, True, NOTHING_LEFT | {"max_length": 2}))
+@example((["abcd"], ["a"], True, NOTHING_LEFT | {"max_length": 4}))
 def test_rows_are_those_of_a_naive_implementation(
     case: tuple[list[str], list[str] | None, bool, dict[str, Any]],
 ) -> None:
