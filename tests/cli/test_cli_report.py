@@ -145,12 +145,7 @@ def test_compare_as_json_and_as_a_page(
         "text": TEXT[: TEXT.index("\n") + 1],
     }
     pairs = [(each["tokens_of"], each["cut_by"]) for each in found["cuts"]]
-    assert pairs == [
-        ("small", "large"),
-        ("large", "small"),
-        ("small", "small (2)"),
-        ("small (2)", "small"),
-    ]
+    assert pairs == [("small", "large"), ("large", "small"), ("small", "small (2)"), ("small (2)", "small")]
     assert found["cuts"][1]["times"] > 0
     assert [each["times"] for each in found["cuts"][2:]] == [0, 0]
     narrow = page.read_text(encoding="utf-8").split('<div class="bpe-narrow">')[1:]

@@ -115,10 +115,7 @@ def test_an_expected_error_is_one_line(run: Run, saved: tuple[Path, Path], tmp_p
         (("--tokenizer", tmp_path / "missing", "--text", "x", "--plain"), "missing"),
         ((*first, *first, "--text", "x", "--plain"), "duplicate --tokenizer"),
         ((*first, "--text", "x", "--plain", "--allowed-special", "<|no|>"), "<|no|>"),
-        (
-            (*first, "--file", tmp_path / "long", "--html", tmp_path / "page.html"),
-            "5,000,001 characters",
-        ),
+        ((*first, "--file", tmp_path / "long", "--html", tmp_path / "page.html"), "5,000,001 characters"),
         ((*first, "--text", "x", "--html", tmp_path), str(tmp_path)),
     ):
         code, out, err = run(*arguments)

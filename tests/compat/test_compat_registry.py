@@ -13,12 +13,7 @@ from typing import Any
 import pytest
 
 import bpe_tokenizer.compat.tiktoken as tiktoken
-from bpe_tokenizer import (
-    FormatError,
-    HubError,
-    OptionError,
-    _core,
-)
+from bpe_tokenizer import FormatError, HubError, OptionError, _core
 from bpe_tokenizer.compat.tiktoken import load, model, registry
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED, PublishedEncoding, PublishedFile
 from bpe_tokenizer.formats.tiktoken.ranks import write_ranks

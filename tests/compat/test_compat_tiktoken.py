@@ -16,13 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bpe_tokenizer.compat.tiktoken as tiktoken
-from bpe_tokenizer import (
-    ModelError,
-    PatternError,
-    SpecialTokenError,
-    TokenizerError,
-    UnknownIdError,
-)
+from bpe_tokenizer import ModelError, PatternError, SpecialTokenError, TokenizerError, UnknownIdError
 from bpe_tokenizer.compat.tiktoken import registry
 from hostile import hostile_texts
 from tiktoken_files import END, PAD, PATTERN, bytes_and, merged

@@ -10,11 +10,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer.errors import (
-    ArgumentTypeError,
-    MissingDependencyError,
-    OptionError,
-)
+from bpe_tokenizer.errors import ArgumentTypeError, MissingDependencyError, OptionError
 from bpe_tokenizer.inference import (
     InferenceBackend,
     Machine,

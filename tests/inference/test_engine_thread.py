@@ -13,10 +13,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer.inference import (
-    Cancellation,
-    engine_thread,
-)
+from bpe_tokenizer.inference import Cancellation, engine_thread
 from bpe_tokenizer.inference.engine_thread import EngineThread
 
 

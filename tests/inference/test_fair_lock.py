@@ -11,14 +11,8 @@ from random import Random
 
 import pytest
 
-from bpe_tokenizer.errors import (
-    GenerationError,
-)
-from bpe_tokenizer.inference import (
-    Generation,
-    GenerationOptions,
-    LanguageModel,
-)
+from bpe_tokenizer.errors import GenerationError
+from bpe_tokenizer.inference import Generation, GenerationOptions, LanguageModel
 from bpe_tokenizer.inference.fair_lock import FairLock
 from counting_model import Counting
 

@@ -13,17 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpe_tokenizer.errors import (
-    ArgumentTypeError,
-    ContextLengthError,
-    GenerationError,
-    OptionError,
-)
-from bpe_tokenizer.inference import (
-    Generation,
-    GenerationOptions,
-    LanguageModel,
-)
+from bpe_tokenizer.errors import ArgumentTypeError, ContextLengthError, GenerationError, OptionError
+from bpe_tokenizer.inference import Generation, GenerationOptions, LanguageModel
 from counting_model import Counting
 
 

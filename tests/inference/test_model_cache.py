@@ -11,10 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe_tokenizer.errors import (
-    GenerationError,
-    OptionError,
-)
+from bpe_tokenizer.errors import GenerationError, OptionError
 from bpe_tokenizer.inference import (
     GenerationOptions,
     InferenceBackend,

@@ -9,11 +9,7 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.errors import (
-    ArgumentTypeError,
-    MismatchError,
-    OptionError,
-)
+from bpe_tokenizer.errors import ArgumentTypeError, MismatchError, OptionError
 from bpe_tokenizer.formats.gguf.file import ValueType, write_metadata
 from bpe_tokenizer.inference import (
     ModelKind,

@@ -10,15 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_tokenizer.errors import (
-    ArgumentTypeError,
-    GenerationError,
-    OptionError,
-)
-from bpe_tokenizer.inference import (
-    GenerationOptions,
-    LoadOptions,
-)
+from bpe_tokenizer.errors import ArgumentTypeError, GenerationError, OptionError
+from bpe_tokenizer.inference import GenerationOptions, LoadOptions
 from bpe_tokenizer.inference.sampling import Sampler, nucleus
 
 

@@ -13,12 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpe_tokenizer.inference import (
-    GenerationOptions,
-    InferenceBackend,
-    LanguageModel,
-    ModelCache,
-)
+from bpe_tokenizer.inference import GenerationOptions, InferenceBackend, LanguageModel, ModelCache
 from inference.tiny_model import save_directory, save_gguf, tiny_tokenizer
 
 for library in ("torch", "transformers", "llama_cpp", "gguf", "mlx_lm", "openvino_genai"):
@@ -46,12 +41,7 @@ NAMES = [backend.name for backend in BACKENDS]
 GREEDY = GenerationOptions(temperature=0, max_new_tokens=60)
 # In each reply to these, the likeliest id leads by a logit of 0.025 or more. Engines differ by a few
 # thousandths, and by processor: a smaller lead would make a greedy reply depend on the machine.
-PROMPTS = [
-    "x",
-    "def parse(self, arguments):\n    ",
-    "naïve café 日本語 👩‍👩‍👧!",
-    "class Namespace:\n" * 8,
-]
+PROMPTS = ["x", "def parse(self, arguments):\n    ", "naïve café 日本語 👩‍👩‍👧!", "class Namespace:\n" * 8]
 
 
 class Models:

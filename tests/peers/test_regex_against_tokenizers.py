@@ -22,10 +22,7 @@ from bpe_tokenizer.formats.huggingface.regex import regex_escape
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import Split
 from bpe_tokenizer.patterns import NAMED_PATTERNS
-from hf_files import (
-    sequence,
-    split,
-)
+from hf_files import sequence, split
 from hostile import code_points, hostile_texts
 from sampling import sample_size
 

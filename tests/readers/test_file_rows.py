@@ -83,10 +83,7 @@ def test_lines() -> None:
     assert read_text(b"\r\r\n\r") == ([(1, "\r"), (2, "\r")], {})
     assert read_text(b"a\nb\xffc\n\xe6") == (
         [(1, "a")],
-        {
-            2: "is not UTF-8: byte 0xff at its offset 1",
-            3: "is not UTF-8: byte 0xe6 at its offset 0",
-        },
+        {2: "is not UTF-8: byte 0xff at its offset 1", 3: "is not UTF-8: byte 0xe6 at its offset 0"},
     )
 
 

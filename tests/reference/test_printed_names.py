@@ -106,7 +106,7 @@ def test_the_tokenizer_of_characters(tmp_path: Path) -> None:
     # The document: "Ġ" is the first id after those of 256 characters, special tokens follow, and merges cross
     # words: "th", "the", "the ".
     assert [tokenizer.vocab[token_id] for token_id in range(256, 261)] == [
-        *("Ġ", "<|endoftext|>", "th", "the", "theĠ"),
+        *("Ġ", "<|endoftext|>", "th", "the", "theĠ")
     ]
     assert tokenizer.inverse_vocab["the"] == 259
     assert tokenizer.bpe_merges[258, ord("e")] == 259

@@ -103,10 +103,7 @@ class Undeclared:
 
 
 def chat_tokenizer(
-    special: Sequence[str] = SPECIAL,
-    markup: Sequence[str] = MARKUP,
-    vocab_size: int = 360,
-    **options: Any,
+    special: Sequence[str] = SPECIAL, markup: Sequence[str] = MARKUP, vocab_size: int = 360, **options: Any
 ) -> BPETokenizer:
     """Train a tokenizer on words of conversations, with control tokens at the end of its vocabulary."""
     corpus = ["user assistant system tool function name arguments the weather in Paris\n\n" * 20]

@@ -8,13 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer import (
-    GPT2_SPLIT_PATTERN,
-    AddedToken,
-    BPETokenizer,
-    Model,
-    _core,
-)
+from bpe_tokenizer import GPT2_SPLIT_PATTERN, AddedToken, BPETokenizer, Model, _core
 from bpe_tokenizer.formats import huggingface
 
 __all__ = [

@@ -5,11 +5,7 @@ from typing import Any, TypeAlias, TypeVar
 import pytest
 from hypothesis import strategies as st
 
-from bpe_tokenizer.reference import (
-    CharBPETokenizer,
-    NaiveBPETokenizer,
-    RegexBPETokenizer,
-)
+from bpe_tokenizer.reference import CharBPETokenizer, NaiveBPETokenizer, RegexBPETokenizer
 
 AnyTokenizer: TypeAlias = NaiveBPETokenizer | RegexBPETokenizer | CharBPETokenizer
 

@@ -30,10 +30,7 @@ from bpe_tokenizer.tokenizer import Normalization
 
 TEXT = "The quick brown fox jumps over the dog, don't it? Ünï 日本 🙂\n\n  x = y[12345];\t<|end|>e\u0301 "
 SPECIAL = ["<|im_start|>", "<|im_end|>", "<|end|>"]
-TALK = [
-    {"role": "user", "content": "the lazy<|im_end|>dog"},
-    {"role": "assistant", "content": "brown fox"},
-]
+TALK = [{"role": "user", "content": "the lazy<|im_end|>dog"}, {"role": "assistant", "content": "brown fox"}]
 THREADS = 4
 
 Operation = Callable[[], object]

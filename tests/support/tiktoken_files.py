@@ -13,17 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bpe_tokenizer import (
-    AddedToken,
-    Model,
-    _core,
-)
+from bpe_tokenizer import AddedToken, Model, _core
 from bpe_tokenizer.compat.tiktoken import Encoding
-from bpe_tokenizer.formats.tiktoken.published import (
-    ENCODER_JSON,
-    PUBLISHED,
-    VOCAB_BPE,
-)
+from bpe_tokenizer.formats.tiktoken.published import ENCODER_JSON, PUBLISHED, VOCAB_BPE
 from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
 from hostile import hostile_texts
 from local_http import serving

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bpe_tokenizer import (
-    BPETokenizer,
-)
+from bpe_tokenizer import BPETokenizer
 
 Merges = list[tuple[bytes, bytes]]
 WORDS = "low low low low low lower lower " + "newest " * 6 + "widest " * 3

@@ -65,12 +65,7 @@ def test_a_model_of_merges(tokenizer: BPETokenizer) -> None:
     assert found.kind == 1
     assert found.vocab == tokenizer.vocab
     assert found.merges == tokenizer.merges
-    assert found.settings["roles"] == {
-        "bos": "<|bos|>",
-        "eos": "<|eos|>",
-        "pad": "<|pad|>",
-        "unk": "<|unk|>",
-    }
+    assert found.settings["roles"] == {"bos": "<|bos|>", "eos": "<|eos|>", "pad": "<|pad|>", "unk": "<|unk|>"}
     assert found.settings["normalizers"] == [{"type": "NFC"}]
     assert found.settings["added_tokens"][0] == ["<|bos|>", 256, True, False, False, False, False]
     (split,) = found.settings["pre_tokenizers"]

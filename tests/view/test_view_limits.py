@@ -236,15 +236,7 @@ def saved(tokenizer: BPETokenizer, tmp_path: Path) -> str:
 
 @pytest.fixture
 def served(saved: str) -> Iterator[Page]:
-    command = [
-        sys.executable,
-        "-m",
-        "bpe_tokenizer",
-        "view",
-        "--tokenizer",
-        saved,
-        "--no-browser",
-    ]
+    command = [sys.executable, "-m", "bpe_tokenizer", "view", "--tokenizer", saved, "--no-browser"]
     with subprocess.Popen(
         [*command, "--text", "low"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:

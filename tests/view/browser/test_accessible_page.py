@@ -117,6 +117,5 @@ def test_screen_readers_hear_the_count(open_page: PageOpener, tokenizers: dict[s
     page.locator("#text").fill("low lower")
     wait_for_count(page, one.count_tokens("low lower"))
     wait_until(
-        page,
-        f"document.querySelector('#announcer').textContent === '{one.count_tokens('low lower')} tokens'",
+        page, f"document.querySelector('#announcer').textContent === '{one.count_tokens('low lower')} tokens'"
     )
