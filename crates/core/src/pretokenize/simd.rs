@@ -5,39 +5,51 @@
 //!
 //! This file is `unsafe` for two reasons: an instruction may run only on a processor that has it, and
 //! registers are loaded and stored through pointers. A [`Processor`] exists only for instructions that were
-//! detected, and each pointer comes from a reference to an array of the register's size.
+//! detected, [`Has`] passes that on, and each pointer comes from a reference to an array of the register's size.
 #![allow(unsafe_code)]
 
 use crate::processor::{InstructionSet, Processor};
+use std::marker::PhantomData;
 
 /// No class: the byte does not begin a code point, or does not determine its class.
 pub const NO_CLASS: u8 = 255;
 
+/// The processor has the instructions of `V`.
+#[derive(Clone, Copy)]
+struct Has<V>(PhantomData<V>);
+
+impl<V> Has<V> {
+    /// # Safety
+    /// The processor has the instructions of `V`.
+    unsafe fn instructions() -> Self {
+        Self(PhantomData)
+    }
+}
+
 /// 64 bytes in registers. Byte 0 is the first in memory, and bit 0 of a mask belongs to byte 0.
 ///
-/// # Safety
-/// The caller of each method guarantees that the processor has the implementation's instructions. The
-/// methods need nothing else: they reach memory only through array references.
+/// A vector comes from [`Vector::load`] or from another vector. So where there is one, the processor has its
+/// instructions, and the methods reach memory only through array references.
 trait Vector: Copy {
     /// Returns the bytes of the array.
-    unsafe fn load(bytes: &[u8; 64]) -> Self;
+    fn load(has: Has<Self>, bytes: &[u8; 64]) -> Self;
     /// Writes the bytes to the array.
-    unsafe fn store(self, bytes: &mut [u8; 64]);
+    fn store(self, bytes: &mut [u8; 64]);
     /// Returns `table[b]` for each byte `b` below 128, and [`NO_CLASS`] for each other byte.
-    unsafe fn look_up_ascii(self, table: &[u8; 128]) -> Self;
+    fn look_up_ascii(self, table: &[u8; 128]) -> Self;
     /// Returns `table[b - 192]` for each byte `b` from 192 on, and [`NO_CLASS`] for each other byte.
-    unsafe fn look_up_leads(self, table: &[u8; 64]) -> Self;
+    fn look_up_leads(self, table: &[u8; 64]) -> Self;
     /// Returns the bitwise AND of the two vectors.
-    unsafe fn and(self, other: Self) -> Self;
+    fn and(self, other: Self) -> Self;
     /// Returns a mask of the bytes that are at least `least`, compared as unsigned numbers.
-    unsafe fn at_least(self, least: u8) -> u64;
+    fn at_least(self, least: u8) -> u64;
     /// Returns a mask of the bytes whose bit `7 - SHIFT` is set.
-    unsafe fn bit<const SHIFT: i32>(self) -> u64;
+    fn bit<const SHIFT: i32>(self) -> u64;
 
     /// Writes `base + i` for each set bit `i` of the word, in ascending order, to the front of `positions`.
     /// The entries after these hold arbitrary values.
     #[inline(always)]
-    unsafe fn write_bit_positions(mut word: u64, base: u32, positions: &mut [u32; 64]) {
+    fn write_bit_positions(_: Has<Self>, mut word: u64, base: u32, positions: &mut [u32; 64]) {
         // Rounds of eight: the number of rounds is easier for the processor to predict.
         let mut left = word.count_ones() as i32;
         for eight in positions.as_chunks_mut::<8>().0 {
@@ -98,12 +110,9 @@ pub fn classify(
         // SAFETY: `Processor` exists only for detected instructions, here NEON.
         #[cfg(target_arch = "aarch64")]
         InstructionSet::Neon => unsafe {
-            classify_with::<neon::Neon>(text, table, classes, non_ascii);
+            classify_with::<neon::Neon>(Has::instructions(), text, table, classes, non_ascii);
         },
-        // SAFETY: `Portable` needs no vector instructions.
-        InstructionSet::Portable => unsafe {
-            classify_with::<Portable>(text, table, classes, non_ascii);
-        },
+        InstructionSet::Portable => classify_with(PORTABLE, text, table, classes, non_ascii),
     }
 }
 
@@ -120,9 +129,10 @@ pub fn highest_bits(processor: Processor, bytes: &[[u8; 64]], masks: &mut [[u64;
         },
         // SAFETY: `Processor` exists only for detected instructions, here NEON.
         #[cfg(target_arch = "aarch64")]
-        InstructionSet::Neon => unsafe { highest_bits_with::<neon::Neon>(bytes, masks) },
-        // SAFETY: `Portable` needs no vector instructions.
-        InstructionSet::Portable => unsafe { highest_bits_with::<Portable>(bytes, masks) },
+        InstructionSet::Neon => unsafe {
+            highest_bits_with::<neon::Neon>(Has::instructions(), bytes, masks);
+        },
+        InstructionSet::Portable => highest_bits_with(PORTABLE, bytes, masks),
     }
 }
 
@@ -164,64 +174,56 @@ pub fn bit_positions(
         InstructionSet::Avx512 | InstructionSet::Avx2 => unsafe {
             x86::bit_positions_avx2(words, base, positions)
         },
-        // SAFETY: `Portable` needs no vector instructions.
-        _ => unsafe { bit_positions_with::<Portable>(words, base, positions) },
+        _ => bit_positions_with(PORTABLE, words, base, positions),
     }
 }
 
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-unsafe fn classify_with<V: Vector>(
+fn classify_with<V: Vector>(
+    has: Has<V>,
     text: &[[u8; 64]],
     table: &FirstByteClasses,
     classes: &mut [[u8; 64]],
     non_ascii: &mut [NonAscii],
 ) {
     for ((text, classes), non_ascii) in text.iter().zip(classes).zip(non_ascii) {
-        // SAFETY: the caller guarantees the instructions of `V`.
-        unsafe {
-            let bytes = V::load(text);
-            let mut found = bytes.look_up_ascii(&table.ascii);
-            let not_ascii = bytes.at_least(0x80);
-            *non_ascii = NonAscii::default();
-            if not_ascii != 0 {
-                found = found.and(bytes.look_up_leads(&table.leads));
-                let [two, three, four] = LEADS.map(|least| bytes.at_least(least));
-                let unknown = found.at_least(NO_CLASS);
-                non_ascii.continuations = not_ascii & !two;
-                non_ascii.unknown_leads =
-                    [two & !three, three & !four, four].map(|leads| leads & unknown);
-            }
-            found.store(classes);
+        let bytes = V::load(has, text);
+        let mut found = bytes.look_up_ascii(&table.ascii);
+        let not_ascii = bytes.at_least(0x80);
+        *non_ascii = NonAscii::default();
+        if not_ascii != 0 {
+            found = found.and(bytes.look_up_leads(&table.leads));
+            let [two, three, four] = LEADS.map(|least| bytes.at_least(least));
+            let unknown = found.at_least(NO_CLASS);
+            non_ascii.continuations = not_ascii & !two;
+            non_ascii.unknown_leads =
+                [two & !three, three & !four, four].map(|leads| leads & unknown);
         }
+        found.store(classes);
     }
 }
 
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-unsafe fn highest_bits_with<V: Vector>(bytes: &[[u8; 64]], masks: &mut [[u64; 3]]) {
+fn highest_bits_with<V: Vector>(has: Has<V>, bytes: &[[u8; 64]], masks: &mut [[u64; 3]]) {
     for (bytes, masks) in bytes.iter().zip(masks) {
-        // SAFETY: the caller guarantees the instructions of `V`.
-        unsafe {
-            let bytes = V::load(bytes);
-            *masks = [bytes.bit::<0>(), bytes.bit::<1>(), bytes.bit::<2>()];
-        }
+        let bytes = V::load(has, bytes);
+        *masks = [bytes.bit::<0>(), bytes.bit::<1>(), bytes.bit::<2>()];
     }
 }
 
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-unsafe fn bit_positions_with<V: Vector>(words: &[u64], base: u32, positions: &mut [u32]) -> usize {
+fn bit_positions_with<V: Vector>(
+    has: Has<V>,
+    words: &[u64],
+    base: u32,
+    positions: &mut [u32],
+) -> usize {
     let mut count = 0;
     for (word, base) in words.iter().zip((base..).step_by(64)) {
         let Some(room) = positions[count..].first_chunk_mut() else {
             break;
         };
-        // SAFETY: the caller guarantees the instructions of `V`.
-        unsafe { V::write_bit_positions(*word, base, room) };
+        V::write_bit_positions(has, *word, base, room);
         count += word.count_ones() as usize;
     }
     count
@@ -231,42 +233,44 @@ unsafe fn bit_positions_with<V: Vector>(words: &[u64], base: u32, positions: &mu
 #[derive(Clone, Copy)]
 struct Portable([u8; 64]);
 
+const PORTABLE: Has<Portable> = Has(PhantomData);
+
 impl Vector for Portable {
     #[inline(always)]
-    unsafe fn load(bytes: &[u8; 64]) -> Self {
+    fn load(_: Has<Self>, bytes: &[u8; 64]) -> Self {
         Self(*bytes)
     }
 
     #[inline(always)]
-    unsafe fn store(self, bytes: &mut [u8; 64]) {
+    fn store(self, bytes: &mut [u8; 64]) {
         *bytes = self.0;
     }
 
     #[inline(always)]
-    unsafe fn look_up_ascii(self, table: &[u8; 128]) -> Self {
+    fn look_up_ascii(self, table: &[u8; 128]) -> Self {
         let entry = |byte: u8| table.get(usize::from(byte));
         Self(self.0.map(|byte| entry(byte).copied().unwrap_or(NO_CLASS)))
     }
 
     #[inline(always)]
-    unsafe fn look_up_leads(self, table: &[u8; 64]) -> Self {
+    fn look_up_leads(self, table: &[u8; 64]) -> Self {
         let entry = |byte: u8| table.get(usize::from(byte).wrapping_sub(192));
         Self(self.0.map(|byte| entry(byte).copied().unwrap_or(NO_CLASS)))
     }
 
     #[inline(always)]
-    unsafe fn and(self, other: Self) -> Self {
+    fn and(self, other: Self) -> Self {
         Self(std::array::from_fn(|at| self.0[at] & other.0[at]))
     }
 
     #[inline(always)]
-    unsafe fn at_least(self, least: u8) -> u64 {
+    fn at_least(self, least: u8) -> u64 {
         let bit = |(place, byte): (usize, &u8)| u64::from(*byte >= least) << place;
         self.0.iter().enumerate().map(bit).sum()
     }
 
     #[inline(always)]
-    unsafe fn bit<const SHIFT: i32>(self) -> u64 {
+    fn bit<const SHIFT: i32>(self) -> u64 {
         let bit = |(place, byte): (usize, &u8)| u64::from(byte << SHIFT >> 7) << place;
         self.0.iter().enumerate().map(bit).sum()
     }
@@ -274,7 +278,7 @@ impl Vector for Portable {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{FirstByteClasses, NonAscii, Vector};
+    use super::{FirstByteClasses, Has, NonAscii, Vector};
     use std::arch::x86_64::*;
 
     /// Instructions: AVX-512 BW and VBMI, and VBMI2 for bit positions.
@@ -283,20 +287,20 @@ mod x86 {
 
     impl Vector for Avx512 {
         #[inline(always)]
-        unsafe fn load(bytes: &[u8; 64]) -> Self {
-            // SAFETY: the caller guarantees the instructions; the array has the register's size.
+        fn load(_: Has<Self>, bytes: &[u8; 64]) -> Self {
+            // SAFETY: `Has`; the array has the register's size.
             unsafe { Self(_mm512_loadu_si512(bytes.as_ptr().cast())) }
         }
 
         #[inline(always)]
-        unsafe fn store(self, bytes: &mut [u8; 64]) {
-            // SAFETY: the caller guarantees the instructions; the array has the register's size.
+        fn store(self, bytes: &mut [u8; 64]) {
+            // SAFETY: a vector exists; the array has the register's size.
             unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), self.0) }
         }
 
         #[inline(always)]
-        unsafe fn look_up_ascii(self, table: &[u8; 128]) -> Self {
-            // SAFETY: the caller guarantees the instructions; the table has the size of two registers.
+        fn look_up_ascii(self, table: &[u8; 128]) -> Self {
+            // SAFETY: a vector exists; the table has the size of two registers.
             unsafe {
                 let low = _mm512_loadu_si512(table.as_ptr().cast());
                 let high = _mm512_loadu_si512(table.as_ptr().add(64).cast());
@@ -308,8 +312,8 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn look_up_leads(self, table: &[u8; 64]) -> Self {
-            // SAFETY: the caller guarantees the instructions; the table has the register's size.
+        fn look_up_leads(self, table: &[u8; 64]) -> Self {
+            // SAFETY: a vector exists; the table has the register's size.
             unsafe {
                 let table = _mm512_loadu_si512(table.as_ptr().cast());
                 // The instruction uses the lower six bits as the index.
@@ -320,27 +324,27 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn and(self, other: Self) -> Self {
-            // SAFETY: the caller guarantees the instructions.
+        fn and(self, other: Self) -> Self {
+            // SAFETY: a vector exists.
             unsafe { Self(_mm512_and_si512(self.0, other.0)) }
         }
 
         #[inline(always)]
-        unsafe fn at_least(self, least: u8) -> u64 {
-            // SAFETY: the caller guarantees the instructions.
+        fn at_least(self, least: u8) -> u64 {
+            // SAFETY: a vector exists.
             unsafe { _mm512_cmpge_epu8_mask(self.0, _mm512_set1_epi8(least as i8)) }
         }
 
         #[inline(always)]
-        unsafe fn bit<const SHIFT: i32>(self) -> u64 {
-            // SAFETY: the caller guarantees the instructions.
+        fn bit<const SHIFT: i32>(self) -> u64 {
+            // SAFETY: a vector exists.
             unsafe { _mm512_test_epi8_mask(self.0, _mm512_set1_epi8((0x80u8 >> SHIFT) as i8)) }
         }
 
         #[inline(always)]
-        unsafe fn write_bit_positions(word: u64, base: u32, positions: &mut [u32; 64]) {
+        fn write_bit_positions(_: Has<Self>, word: u64, base: u32, positions: &mut [u32; 64]) {
             let numbers: [u8; 64] = std::array::from_fn(|number| number as u8);
-            // SAFETY: the caller guarantees the instructions; sixteen positions have the register's size,
+            // SAFETY: `Has`; sixteen positions have the register's size,
             // and the four groups of sixteen lie in the array.
             unsafe {
                 let numbers = _mm512_loadu_si512(numbers.as_ptr().cast());
@@ -385,18 +389,10 @@ mod x86 {
     impl Avx2 {
         /// ORs each byte's table entry into `found`. `table[0][0]` is the entry of the byte `first`, and
         /// each shuffle looks up the bytes of one group of sixteen.
-        ///
-        /// # Safety
-        /// The processor has AVX2.
         #[inline(always)]
-        unsafe fn look_up_groups(
-            self,
-            first: usize,
-            table: &[[u8; 16]],
-            mut found: [__m256i; 2],
-        ) -> Self {
+        fn look_up_groups(self, first: usize, table: &[[u8; 16]], mut found: [__m256i; 2]) -> Self {
             for (group, entries) in table.iter().enumerate() {
-                // SAFETY: the caller guarantees the instructions; the group has the register's size.
+                // SAFETY: a vector exists; the group has the register's size.
                 unsafe {
                     let entries = _mm_loadu_si128(entries.as_ptr().cast());
                     let entries = _mm256_broadcastsi128_si256(entries);
@@ -415,16 +411,16 @@ mod x86 {
 
     impl Vector for Avx2 {
         #[inline(always)]
-        unsafe fn load(bytes: &[u8; 64]) -> Self {
+        fn load(_: Has<Self>, bytes: &[u8; 64]) -> Self {
             let at: *const __m256i = bytes.as_ptr().cast();
-            // SAFETY: the caller guarantees the instructions; the array has the size of two registers.
+            // SAFETY: `Has`; the array has the size of two registers.
             unsafe { Self([_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))]) }
         }
 
         #[inline(always)]
-        unsafe fn store(self, bytes: &mut [u8; 64]) {
+        fn store(self, bytes: &mut [u8; 64]) {
             let at: *mut __m256i = bytes.as_mut_ptr().cast();
-            // SAFETY: the caller guarantees the instructions; the array has the size of two registers.
+            // SAFETY: a vector exists; the array has the size of two registers.
             unsafe {
                 _mm256_storeu_si256(at, self.0[0]);
                 _mm256_storeu_si256(at.add(1), self.0[1]);
@@ -432,8 +428,8 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn look_up_ascii(self, table: &[u8; 128]) -> Self {
-            // SAFETY: the caller guarantees the instructions; a group of sixteen has the register's size.
+        fn look_up_ascii(self, table: &[u8; 128]) -> Self {
+            // SAFETY: a vector exists; a group of sixteen has the register's size.
             unsafe {
                 let groups: [__m256i; 8] = std::array::from_fn(|group| {
                     let entries = _mm_loadu_si128(table.as_ptr().add(16 * group).cast());
@@ -459,8 +455,8 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn look_up_leads(self, table: &[u8; 64]) -> Self {
-            // SAFETY: the caller guarantees the instructions.
+        fn look_up_leads(self, table: &[u8; 64]) -> Self {
+            // SAFETY: a vector exists.
             unsafe {
                 let least = _mm256_set1_epi8(192u8 as i8);
                 // As signed numbers, the bytes from 192 on are -64 to -1.
@@ -473,15 +469,15 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn and(self, other: Self) -> Self {
+        fn and(self, other: Self) -> Self {
             let ([a, b], [c, d]) = (self.0, other.0);
-            // SAFETY: the caller guarantees the instructions.
+            // SAFETY: a vector exists.
             unsafe { Self([_mm256_and_si256(a, c), _mm256_and_si256(b, d)]) }
         }
 
         #[inline(always)]
-        unsafe fn at_least(self, least: u8) -> u64 {
-            // SAFETY: the caller guarantees the instructions.
+        fn at_least(self, least: u8) -> u64 {
+            // SAFETY: a vector exists.
             let bits = self.0.map(|bytes| unsafe {
                 let larger = _mm256_max_epu8(bytes, _mm256_set1_epi8(least as i8));
                 u64::from(_mm256_movemask_epi8(_mm256_cmpeq_epi8(larger, bytes)) as u32)
@@ -490,8 +486,8 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn write_bit_positions(word: u64, base: u32, positions: &mut [u32; 64]) {
-            // SAFETY: the caller guarantees the instructions; the earlier bytes of the word have at most eight bits
+        fn write_bit_positions(_: Has<Self>, word: u64, base: u32, positions: &mut [u32; 64]) {
+            // SAFETY: `Has`; the earlier bytes of the word have at most eight bits
             // each, so that eight positions fit after theirs.
             unsafe {
                 let mut base = _mm256_set1_epi32(base as i32);
@@ -507,8 +503,8 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn bit<const SHIFT: i32>(self) -> u64 {
-            // SAFETY: the caller guarantees the instructions.
+        fn bit<const SHIFT: i32>(self) -> u64 {
+            // SAFETY: a vector exists.
             let bits = self.0.map(|bytes| unsafe {
                 // The shift of 16-bit numbers moves the bits of each byte to its highest one.
                 u64::from(_mm256_movemask_epi8(_mm256_slli_epi16::<SHIFT>(bytes)) as u32)
@@ -525,7 +521,9 @@ mod x86 {
         non_ascii: &mut [NonAscii],
     ) {
         // SAFETY: this function's `target_feature` has the instructions.
-        unsafe { super::classify_with::<Avx512>(text, table, classes, non_ascii) }
+        unsafe {
+            super::classify_with::<Avx512>(Has::instructions(), text, table, classes, non_ascii)
+        }
     }
 
     #[target_feature(enable = "avx2")]
@@ -536,13 +534,15 @@ mod x86 {
         non_ascii: &mut [NonAscii],
     ) {
         // SAFETY: this function's `target_feature` has the instructions.
-        unsafe { super::classify_with::<Avx2>(text, table, classes, non_ascii) }
+        unsafe {
+            super::classify_with::<Avx2>(Has::instructions(), text, table, classes, non_ascii)
+        }
     }
 
     #[target_feature(enable = "avx512bw,avx512vbmi")]
     pub fn highest_bits_avx512(bytes: &[[u8; 64]], masks: &mut [[u64; 3]]) {
         // SAFETY: this function's `target_feature` has the instructions.
-        unsafe { super::highest_bits_with::<Avx512>(bytes, masks) }
+        unsafe { super::highest_bits_with::<Avx512>(Has::instructions(), bytes, masks) }
     }
 
     /// The pairs whose numbers fit the products of signed bytes; the compiler makes vector instructions of the others.
@@ -571,26 +571,26 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     pub fn highest_bits_avx2(bytes: &[[u8; 64]], masks: &mut [[u64; 3]]) {
         // SAFETY: this function's `target_feature` has the instructions.
-        unsafe { super::highest_bits_with::<Avx2>(bytes, masks) }
+        unsafe { super::highest_bits_with::<Avx2>(Has::instructions(), bytes, masks) }
     }
 
     /// Not AVX2 itself: the instructions for single bits that its processors have.
     #[target_feature(enable = "avx2,bmi1,popcnt")]
     pub fn bit_positions_avx2(words: &[u64], base: u32, positions: &mut [u32]) -> usize {
         // SAFETY: this function's `target_feature` has the instructions.
-        unsafe { super::bit_positions_with::<Avx2>(words, base, positions) }
+        unsafe { super::bit_positions_with::<Avx2>(Has::instructions(), words, base, positions) }
     }
 
     #[target_feature(enable = "avx512bw,avx512vbmi2,popcnt")]
     pub fn bit_positions_avx512(words: &[u64], base: u32, positions: &mut [u32]) -> usize {
         // SAFETY: this function's `target_feature` has the instructions.
-        unsafe { super::bit_positions_with::<Avx512>(words, base, positions) }
+        unsafe { super::bit_positions_with::<Avx512>(Has::instructions(), words, base, positions) }
     }
 }
 
 #[cfg(target_arch = "aarch64")]
 mod neon {
-    use super::{Vector, NO_CLASS};
+    use super::{Has, Vector, NO_CLASS};
     use std::arch::aarch64::*;
 
     /// Instructions: NEON.
@@ -599,22 +599,22 @@ mod neon {
 
     impl Vector for Neon {
         #[inline(always)]
-        unsafe fn load(bytes: &[u8; 64]) -> Self {
-            // SAFETY: the caller guarantees the instructions; the array has the size of four registers.
+        fn load(_: Has<Self>, bytes: &[u8; 64]) -> Self {
+            // SAFETY: `Has`; the array has the size of four registers.
             let uint8x16x4_t(a, b, c, d) = unsafe { vld1q_u8_x4(bytes.as_ptr()) };
             Self([a, b, c, d])
         }
 
         #[inline(always)]
-        unsafe fn store(self, bytes: &mut [u8; 64]) {
+        fn store(self, bytes: &mut [u8; 64]) {
             let [a, b, c, d] = self.0;
-            // SAFETY: the caller guarantees the instructions; the array has the size of four registers.
+            // SAFETY: a vector exists; the array has the size of four registers.
             unsafe { vst1q_u8_x4(bytes.as_mut_ptr(), uint8x16x4_t(a, b, c, d)) }
         }
 
         #[inline(always)]
-        unsafe fn look_up_ascii(self, table: &[u8; 128]) -> Self {
-            // SAFETY: the caller guarantees the instructions; the table has the size of eight registers.
+        fn look_up_ascii(self, table: &[u8; 128]) -> Self {
+            // SAFETY: a vector exists; the table has the size of eight registers.
             unsafe {
                 let low = vld1q_u8_x4(table.as_ptr());
                 let high = vld1q_u8_x4(table.as_ptr().add(64));
@@ -627,8 +627,8 @@ mod neon {
         }
 
         #[inline(always)]
-        unsafe fn look_up_leads(self, table: &[u8; 64]) -> Self {
-            // SAFETY: the caller guarantees the instructions; the table has the size of four registers.
+        fn look_up_leads(self, table: &[u8; 64]) -> Self {
+            // SAFETY: a vector exists; the table has the size of four registers.
             unsafe {
                 let (table, none) = (vld1q_u8_x4(table.as_ptr()), vdupq_n_u8(NO_CLASS));
                 let index = |bytes| vsubq_u8(bytes, vdupq_n_u8(192));
@@ -637,14 +637,14 @@ mod neon {
         }
 
         #[inline(always)]
-        unsafe fn and(self, other: Self) -> Self {
-            // SAFETY: the caller guarantees the instructions.
+        fn and(self, other: Self) -> Self {
+            // SAFETY: a vector exists.
             unsafe { Self(std::array::from_fn(|at| vandq_u8(self.0[at], other.0[at]))) }
         }
 
         #[inline(always)]
-        unsafe fn bit<const SHIFT: i32>(self) -> u64 {
-            // SAFETY: the caller guarantees the instructions.
+        fn bit<const SHIFT: i32>(self) -> u64 {
+            // SAFETY: a vector exists.
             unsafe {
                 let bit = vdupq_n_u8(0x80 >> SHIFT);
                 Self(self.0.map(|bytes| vtstq_u8(bytes, bit))).at_least(0x80)
@@ -652,9 +652,9 @@ mod neon {
         }
 
         #[inline(always)]
-        unsafe fn at_least(self, least: u8) -> u64 {
+        fn at_least(self, least: u8) -> u64 {
             let bits: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
-            // SAFETY: the caller guarantees the instructions; the array of bits has the register's size.
+            // SAFETY: a vector exists; the array of bits has the register's size.
             unsafe {
                 // One bit for each byte, then sums of neighbours until eight bytes are one.
                 let (bits, least) = (vld1q_u8(bits.as_ptr()), vdupq_n_u8(least));
