@@ -16,7 +16,7 @@ from bpe_tokenizer import BPETokenizer
 
 # The core looks for signals at most so often, in seconds.
 _INTERVAL = 0.1
-# The texts are about so many jobs of 64 kB, and each job polls.
+# The texts make about this number of jobs of 64 kB, and each job polls.
 _JOBS = 50
 _PIECES = np.random.default_rng(1).integers(
     ord("a"), ord("z"), (_JOBS, 64_000), endpoint=True, dtype=np.uint8

@@ -1,4 +1,4 @@
-"""Options are values: each stands once, and signatures, docs and commands show it with its default."""
+"""Options are values: each is defined once, and signatures, docs and commands show it with its default."""
 
 from __future__ import annotations
 

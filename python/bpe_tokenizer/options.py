@@ -1,4 +1,4 @@
-"""Options that many functions take, as values: each stands once, with its default, its docs and its check.
+"""Options that many functions take, as values. Each has its default, its docs and its check in one place.
 
 A public function takes them as `**options: Unpack[...]` and is marked with `takes`, which shows them in its
 signature and its docs. It makes the values with `pick`, and the functions inside pass the values on. The

@@ -106,7 +106,7 @@ def calling(before: str = "", after: str = "") -> str:
             each("{{ m.content }}{{ '<|end|>' if m.role == 'assistant' }}", ""),
             *("uaua", {1: EMPTY}, "<|end|>; a3.<|end|>"),
         ),
-        # An empty reply without an end is no turn: the text of the next message is not its own.
+        # An empty reply without an end is not a turn: the text after it belongs to the next message.
         (
             each(
                 "{{ m.content }}{{ '<|end|>' if m.role == 'user' }}",

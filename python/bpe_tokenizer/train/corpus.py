@@ -198,7 +198,7 @@ def count_files(
             on_step(position)
 
     def count_plain(least: int = 0) -> None:
-        """Count the plain files up to `plain_end`, if they have so many bytes left."""
+        """Count the plain files up to `plain_end`, if at least `least` bytes of them are left."""
         while position[0] < plain_end:
             before = begins[position[0]] + position[1]
             if begins[plain_end] - before < least:
