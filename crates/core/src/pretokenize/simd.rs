@@ -18,6 +18,7 @@ pub const NO_CLASS: u8 = 255;
 #[derive(Clone, Copy)]
 struct Has<V>(PhantomData<V>);
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 impl<V> Has<V> {
     /// # Safety
     /// The processor has the instructions of `V`.
