@@ -277,13 +277,16 @@ def pick(kind: type[_Value], given: Mapping[str, object]) -> _Value:
     return kind(**{name: given[name] for name in _fields(kind) if name in given})
 
 
-def takes(*kinds: type) -> Callable[[_Function], _Function]:
+def takes(
+    *kinds: type, annotate: Callable[[type, Field[Any]], Any] = lambda _, each: each.type
+) -> Callable[[_Function], _Function]:
     """Let a function with `**options` take the fields of classes of options, and no others.
 
     Its signature gets them with their defaults, and the arguments in its docs their docs.
 
     Args:
         kinds: The classes.
+        annotate: Returns the annotation of a field of a class in the signature.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -291,7 +294,10 @@ def takes(*kinds: type) -> Callable[[_Function], _Function]:
         explicit = list(signature.parameters.values())[:-1]
         shown = [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=each.default,
+                annotation=annotate(kind, each),
             )
             for kind in kinds
             for name, each in _fields(kind).items()

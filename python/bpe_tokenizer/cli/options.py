@@ -112,42 +112,32 @@ def options_of(*kinds: type) -> Callable[[_Command], _Command]:
     """
 
     def decorate(command: _Command) -> _Command:
-        made: Any = takes(*kinds)(command)
-        explicit = list(inspect.signature(command, eval_str=True).parameters.values())[:-1]
-        parameters = [each for each in explicit if each.kind is not each.KEYWORD_ONLY]
-        for kind in kinds:
-            hints, docs = get_type_hints(kind), option_docs(kind)
-            parameters += [
-                inspect.Parameter(
-                    each.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=each.default,
-                    annotation=_field_option(each, hints[each.name], docs[each.name]),
-                )
-                for each in dataclasses.fields(cast("Any", kind))
-            ]
-        parameters += [each for each in explicit if each.kind is each.KEYWORD_ONLY]
-        made.__signature__ = inspect.Signature(parameters)
-        made.__doc__ = command.__doc__
+        command.__annotations__ = inspect.get_annotations(command, eval_str=True)
+        made: Any = takes(*kinds, annotate=_field_option)(command)
+        explicit = inspect.signature(command).parameters.values()
+        last = [each.name for each in explicit if each.kind is each.KEYWORD_ONLY]
+        shown = inspect.signature(made).parameters.values()
+        made.__signature__ = inspect.Signature(sorted(shown, key=lambda each: each.name in last))
         return cast("_Command", made)
 
     return decorate
 
 
-def _field_option(field: dataclasses.Field[Any], hint: Any, docs: str) -> Any:
+def _field_option(kind: type, field: dataclasses.Field[Any]) -> Any:
     """Return the type of the option for a field: its help is the beginning of the field's docs."""
-    text = " ".join(docs.split()).partition(": ")[2]
+    text = " ".join(option_docs(kind)[field.name].split()).partition(": ")[2]
     text = re.split(r"; |\. ", text.rstrip("."))[0].replace("`", "").replace('"', "")
     text = f"{text[:1].upper()}{text[1:]}."
     metavar, shown = field.metadata["metavar"], field.metadata["shown"]
+    hint = get_type_hints(kind)[field.name]
     types = (hint, *get_args(hint))
     names = next((get_args(each) for each in types if get_origin(each) is Literal), None)
     if names is not None:
         return Annotated[Any, choice(names, help=text, **({"show_default": shown} if shown else {}))]
-    kind: Any = Path if any(get_origin(each) is os.PathLike for each in types) else str
+    value: Any = Path if any(get_origin(each) is os.PathLike for each in types) else str
     if field.default is None:
-        return Annotated[kind | None, option(metavar, text, shown)]
-    return Annotated[kind, typer.Option(metavar=metavar, help=text)]
+        return Annotated[value | None, option(metavar, text, shown)]
+    return Annotated[value, typer.Option(metavar=metavar, help=text)]
 
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
