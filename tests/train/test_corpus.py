@@ -66,7 +66,7 @@ def test_each_file_of_a_mixture_is_opened_once(
             return real(source)
 
         monkeypatch.setattr(module, "open_stored", open_stored)
-    monkeypatch.setattr("bpe_tokenizer.readers.sources.warn_of_separators", lambda *_: None)
+    monkeypatch.setattr("bpe_tokenizer.train.corpus.warn_of_separators", lambda *_: None)
     for step in (1, 40, 1 << 20):
         times.clear()
         monkeypatch.setattr("bpe_tokenizer.train.corpus._STEP_BYTES", step)

@@ -26,7 +26,7 @@ from bpe_tokenizer.readers.inputs import Input, find_inputs
 from bpe_tokenizer.readers.opened import ChunkReader
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.readers.remote import is_url
-from bpe_tokenizer.readers.sources import find_sources
+from bpe_tokenizer.readers.separators import warn_of_separators
 from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -138,7 +138,7 @@ def count_corpus(
         )
     if files is not None:
         each = check_weights(weights, len(files)) if weights is not None else [weight] * len(files)
-        files = find_sources(files, options, special_tokens)
+        warn_of_separators(files, options, special_tokens)
         if resume is not None:
             return resume(files, each)
         return count_files(counter, files, each, progress, options=options)
@@ -310,7 +310,7 @@ def _count_items(
             if found is None:
                 raise CorpusError(f"item {number} of the corpus names no file, as the first one does")
             if number == 0:
-                found = find_sources(found, options, special_tokens)
+                warn_of_separators(found, options, special_tokens)
             each = count_files(counter, found, [weight] * len(found), ProgressBar(None), options=options)
             skipped.merge(each)
             progress.update(number + 1)
