@@ -246,7 +246,9 @@ def seconds(work: Callable[[], object], rounds: int = 3) -> float:
 
 def learn_bytes(counts: PieceCounts) -> float:
     """Return the memory that learning needs, for each distinct piece."""
-    distinct, memory, _ = core_counter(counts).needs(1)
+    needs: list[tuple[int, int, int | None]] = []
+    core_counter(counts).train(vocab_size=257, needs=lambda *found: needs.append(found))
+    [(distinct, memory, _)] = needs
     return memory / distinct
 
 

@@ -656,9 +656,6 @@ class PieceCounter:
     def pieces(self) -> int: ...
     @property
     def distinct(self) -> int: ...
-    # Distinct pieces with counts of at least `min_count`, the memory that learning from them needs, and the
-    # memory that it may take (None: any).
-    def needs(self, min_count: int) -> tuple[int, int, int | None]: ...
     # Whether normalisation changed text; not known of pieces that were counted elsewhere.
     @property
     def normalized(self) -> bool: ...
@@ -710,6 +707,8 @@ class PieceCounter:
     # progress(learned tokens, wanted tokens) is called every 100 tokens.
     # checkpoint(merges since its last call) is called after about each `checkpoint_seconds` of work.
     # min_count: pieces with lower counts are left out. OptionError if the others need more than max_memory.
+    # needs(distinct pieces, bytes that learning from them takes, bytes that it may take, or None) is called
+    # before that.
     def train(
         self,
         *,
@@ -725,6 +724,7 @@ class PieceCounter:
         checkpoint: Callable[[list[tuple[bytes, bytes]]], None] | None = None,
         checkpoint_seconds: float = 30.0,
         min_count: int = 0,
+        needs: Callable[[int, int, int | None], None] | None = None,
     ) -> Model: ...
 
 @final

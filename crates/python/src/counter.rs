@@ -359,13 +359,6 @@ impl PieceCounter {
         })
     }
 
-    fn needs(&self, py: Python<'_>, min_count: u64) -> PyResult<(u64, u64, Option<u64>)> {
-        let needs = self.with(py, |counted, interrupt| {
-            self.counter.needs(counted, min_count, interrupt)
-        })?;
-        Ok((needs.totals.distinct, needs.memory(), needs.limit))
-    }
-
     #[getter]
     fn normalized(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |counted, _| Ok(counted.normalized))
@@ -508,7 +501,7 @@ impl PieceCounter {
 
     #[pyo3(signature = (*, vocab_size, min_frequency=2, tie_break="largest", added_tokens=Vec::new(),
                         max_token_length=None, threads=0, progress=None, model=None, learned=Vec::new(),
-                        checkpoint=None, checkpoint_seconds=30.0, min_count=0))]
+                        checkpoint=None, checkpoint_seconds=30.0, min_count=0, needs=None))]
     #[allow(clippy::too_many_arguments)]
     fn train(
         &self,
@@ -525,6 +518,7 @@ impl PieceCounter {
         checkpoint: Option<Py<PyAny>>,
         checkpoint_seconds: f64,
         min_count: u64,
+        needs: Option<Py<PyAny>>,
     ) -> PyResult<Model> {
         let added = added_tokens.iter().map(added_token);
         let added: Vec<_> = added.collect::<PyResult<_>>()?;
@@ -556,9 +550,14 @@ impl PieceCounter {
                 checkpoint: checkpoint.is_some().then_some(&mut save),
                 checkpoint_interval,
             };
+            let mut counted = self.counted()?;
+            let needed = self.counter.needs(&mut counted, min_count, interrupt)?;
+            calls.call(needs.as_ref(), |py| {
+                (needed.totals.distinct, needed.memory(), needed.limit).into_pyobject(py)
+            });
             let learned = self.counter.train(
-                &mut *self.counted()?,
-                min_count,
+                &mut counted,
+                &needed,
                 &warm_start,
                 &options,
                 interrupt,

@@ -92,8 +92,6 @@ def _extend(
         if options.verbose and skipped.count:
             print(skipped.summary(), file=sys.stderr)
         check_not_empty(counter)
-        if options.verbose:
-            print_needs(counter, min_count)
         progress.start("Learning merges", unit="merges")
         return counter.train(
             model=core,
@@ -104,6 +102,7 @@ def _extend(
             threads=options.threads or 0,
             progress=progress.update if progress.visible else None,
             min_count=min_count,
+            needs=print_needs if options.verbose else None,
         )
 
 

@@ -136,8 +136,6 @@ def _train(
     min_count: int,
 ) -> _core.Model:
     """Learn merges. With a checkpoint, continue from its merges and save new ones."""
-    if options.verbose:
-        print_needs(core_counter(counts), min_count)
     progress.start("Learning merges", unit="merges")
     train = partial(
         core_counter(counts).train,
@@ -149,6 +147,7 @@ def _train(
         threads=options.threads or 0,
         progress=_Log(progress) if options.verbose else None,
         min_count=min_count,
+        needs=print_needs if options.verbose else None,
     )
     if saved is None:
         return train()
@@ -257,9 +256,8 @@ def print_normalized(counts: PieceCounts) -> None:
         print(f"{changed}; normalization=None keeps every text as it is", file=sys.stderr)
 
 
-def print_needs(counter: _core.PieceCounter, min_count: int) -> None:
+def print_needs(distinct: int, memory: int, limit: int | None) -> None:
     """Print to stderr what learning needs, if its memory is limited."""
-    distinct, memory, limit = counter.needs(min_count)
     if limit is not None:
         print(
             f"Learning from {count_noun(distinct, 'distinct piece')} needs {memory / 1e6:,.0f} MB of memory, "

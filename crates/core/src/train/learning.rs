@@ -10,6 +10,8 @@ const MEGABYTE: u64 = 1_000_000;
 /// What learning needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
+    /// The least count of a piece to learn from.
+    pub min_count: u64,
     /// The pieces.
     pub totals: Totals,
     /// Bytes that learning may take; None for any number.
@@ -70,13 +72,14 @@ impl Counter {
             }
         }
         Ok(Needs {
+            min_count,
             totals,
             limit,
             fitting,
         })
     }
 
-    /// Learns merges, from the pieces with counts of at least `min_count`. The result does not depend on the memory limit.
+    /// Learns merges, from the pieces that [`Self::needs`] was asked of. The result does not depend on the memory limit.
     ///
     /// # Errors
     ///
@@ -84,14 +87,14 @@ impl Counter {
     pub fn train(
         &self,
         counted: &mut Counted,
-        min_count: u64,
+        needs: &Needs,
         warm_start: &WarmStart<'_>,
         options: &MergeOptions,
         interrupt: &Interrupt<'_>,
         callbacks: &mut Callbacks<'_>,
     ) -> Result<Learned> {
-        let needs = self.needs(counted, min_count, interrupt)?;
         needs.check()?;
+        let min_count = needs.min_count;
         let loaded;
         // The pieces that are too rare stay on the disk, or go there if the limit is for the others only.
         let table = if self.spilled_bytes(counted) > 0 || needs.fitting.is_some() {
@@ -150,7 +153,7 @@ mod tests {
             };
             let learned = counter.train(
                 &mut counted,
-                min_count,
+                &needs,
                 &WarmStart::default(),
                 &options,
                 &never,
