@@ -336,7 +336,7 @@ class BPETokenizer(_core.Tokenizer):
         from bpe_tokenizer.train.trainer import train_model_from_counts
 
         patterns, normalization = self._training_settings()
-        merged = merged_counts(counts, **options)
+        merged = merged_counts(counts, pick(MemoryLimits, options))
         special = list(merged.special_tokens) if special_tokens is None else special_tokens
         training = TrainingOptions(
             vocab_size, min_frequency, special, tie_break, max_token_length, threads, verbose
@@ -2497,7 +2497,7 @@ def train_from_counts(
     """
     from bpe_tokenizer.train.piece_counts import merged_counts
 
-    merged = merged_counts(counts, **options)
+    merged = merged_counts(counts, pick(MemoryLimits, options))
     tokenizer = BPETokenizer(merged.split_patterns, cast("Normalization | None", merged.normalization))
     return tokenizer.train_from_counts(
         merged,

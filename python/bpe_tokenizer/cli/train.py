@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -144,7 +143,7 @@ def _train_from_counts(
     training: Mapping[str, Any],
 ) -> BPETokenizer:
     """Train from counts; without options, their own split pattern and normalisation apply."""
-    merged = merged_counts(files, **asdict(limits))
+    merged = merged_counts(files, limits)
     tokenizer = BPETokenizer(
         merged.split_patterns if split_pattern is None else split_pattern,
         cast("Any", merged.normalization) if normalization is None else normal_form(normalization),

@@ -36,6 +36,7 @@ from bpe_tokenizer.distributed.shards import tokenize_units
 from bpe_tokenizer.distributed.spark_tasks import SparkTasks, own_errors
 from bpe_tokenizer.errors import CorpusError, shorten
 from bpe_tokenizer.libraries import import_library
+from bpe_tokenizer.options import MemoryLimits
 from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
@@ -112,7 +113,7 @@ def count_with_spark(
             counted = count_to_files(
                 tasks, source, settings, output, read=read, unit_bytes=range_bytes, **limits
             )
-        return merged_counts(counted.paths, max_memory=max_memory)
+        return merged_counts(counted.paths, MemoryLimits(max_memory))
     if is_frame:
         rows = _column(source, column)
         count = partial(count_texts, settings=settings, column=column)

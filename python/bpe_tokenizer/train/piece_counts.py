@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -47,12 +45,14 @@ __all__ = [
     "count",
     "counts_header",
     "merged_counts",
+    "new_counts",
     "read_counts",
     "save_counts",
 ]
 
 # Counts, or a file of counts.
 Counts: TypeAlias = "PieceCounts | str | os.PathLike[str]"
+_UNLIMITED = MemoryLimits()
 
 
 class PieceCounts:
@@ -93,6 +93,16 @@ class PieceCounts:
         threads: int | None = None,
         **options: Unpack[CountArguments],
     ) -> None:
+        self._set(split_pattern, normalization, special_tokens, threads, pick(CountLimits, options))
+
+    def _set(
+        self,
+        split_pattern: str | Sequence[str],
+        normalization: str | None,
+        special_tokens: Iterable[str],
+        threads: int | None,
+        limits: MemoryLimits,
+    ) -> None:
         self._patterns = resolve_split_pattern(split_pattern)
         self._normalization = normalization
         self._special = tuple(checked_tokens(list(special_tokens)))
@@ -103,7 +113,7 @@ class PieceCounts:
             normalization=self._normalization,
             special_tokens=self._special,
             threads=threads or 0,
-            **pick(CountLimits, options).core_options(),
+            **limits.core_options(),
         )
 
     @property
@@ -352,18 +362,9 @@ class PieceCounts:
             FormatError: The file cannot be read, is not one of piece counts, has another version, or is
                 broken; the error names the byte. For a large file, also the first use may raise it.
         """
-        path = check_path("path", path)
-        header, _ = read_header_of(path)
-        settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
         # The caller's arguments raise their own errors; every other error is the file's.
         thread_count(threads)
-        pick(MemoryLimits, options)
-        try:
-            counts = cls(*settings, threads=threads, **options)
-        except TokenizerError as error:
-            raise FormatError(f"{path}: the header is broken: {error}") from None
-        read_counts(counts, path)
-        return counts
+        return _load(path, threads, pick(MemoryLimits, options))
 
     def items(self) -> Iterator[tuple[bytes, int]]:
         """Yield each piece with its count, in the order of the pieces' bytes."""
@@ -441,6 +442,19 @@ class PieceCounts:
             self._counter.merge(added, take=True)
 
 
+def new_counts(
+    split_pattern: str | Sequence[str],
+    normalization: str | None,
+    special_tokens: Iterable[str],
+    threads: int | None,
+    limits: MemoryLimits,
+) -> PieceCounts:
+    """Return empty counts; the arguments and errors are those of `PieceCounts`."""
+    counts = PieceCounts.__new__(PieceCounts)
+    counts._set(split_pattern, normalization, special_tokens, threads, limits)
+    return counts
+
+
 def core_counter(counts: PieceCounts) -> _core.PieceCounter:
     """Return the core's counter, which learns merges."""
     return counts._counter
@@ -515,6 +529,18 @@ def read_counts(counts: PieceCounts, path: Path) -> dict[str, Any]:
     return header
 
 
+def _load(path: str | os.PathLike[str], threads: int | None, limits: MemoryLimits) -> PieceCounts:
+    path = check_path("path", path)
+    header, _ = read_header_of(path)
+    settings = (header["split_patterns"], header["normalization"], header["special_tokens"])
+    try:
+        counts = new_counts(*settings, threads, limits)
+    except TokenizerError as error:
+        raise FormatError(f"{path}: the header is broken: {error}") from None
+    read_counts(counts, path)
+    return counts
+
+
 def _read_data(counts: PieceCounts, data: bytes, name: str) -> dict[str, Any]:
     header, begin = read_header(data, name)
     try:
@@ -577,15 +603,9 @@ def count(
     PieceCounts(documents=2, pieces=3, distinct=3)
     """
     least = check_min_count(min_count)
-    counts = PieceCounts(
-        split_pattern,
-        normalization,
-        special_tokens,
-        threads=threads,
-        **asdict(pick(CountLimits, options)),
-    )
+    limits, read = pick(CountLimits, options), pick(ReadOptions, options)
+    counts = new_counts(split_pattern, normalization, special_tokens, threads, limits)
     with ProgressBar.shown(verbose) as progress:
-        read = pick(ReadOptions, options)
         skipped = count_corpus(
             core_counter(counts),
             corpus,
@@ -612,14 +632,14 @@ def check_not_empty(counts: PieceCounts | _core.PieceCounter) -> None:
         )
 
 
-def merged_counts(counts: Counts | Iterable[Counts], **options: Unpack[MemoryArguments]) -> PieceCounts:
+def merged_counts(counts: Counts | Iterable[Counts], limits: MemoryLimits = _UNLIMITED) -> PieceCounts:
     """Return the sum of counts and of files of counts, which stay unchanged.
 
     Large files are read as streams: the sum needs little memory.
 
     Args:
         counts: Counts or files of counts.
-        options: As in `PieceCounts`; by default, the limits are those of the first ones.
+        limits: For the sum; without any, counts that are the only ones keep theirs.
 
     Raises:
         ArgumentTypeError: An item is neither.
@@ -627,19 +647,18 @@ def merged_counts(counts: Counts | Iterable[Counts], **options: Unpack[MemoryArg
         FormatError: A file is broken.
         MismatchError: The patterns, normalisation or special tokens differ.
     """
-    load = partial(PieceCounts.load, **options)
-    if isinstance(counts, PieceCounts) and not pick(MemoryLimits, options).is_limited:
+    if isinstance(counts, PieceCounts) and not limits.is_limited:
         return counts
     if isinstance(counts, str | os.PathLike):
-        return load(counts)
+        return _load(counts, None, limits)
     merged: PieceCounts | None = None
     for part in items_in_turn([counts] if isinstance(counts, PieceCounts) else counts):
         if not isinstance(part, PieceCounts | str | os.PathLike):
             raise ArgumentTypeError(f"counts must be PieceCounts or their files, not {type(part).__name__}")
-        added = part if isinstance(part, PieceCounts) else load(part)
+        added = part if isinstance(part, PieceCounts) else _load(part, None, limits)
         if merged is None:
             settings = (added.split_patterns, added.normalization, added.special_tokens)
-            merged = PieceCounts(*settings, **options)
+            merged = new_counts(*settings, None, limits)
         check_same_pretokenizer(merged, added.split_patterns, added.normalization, added.special_tokens)
         core_counter(merged).merge(core_counter(added), take=added is not part)
     if merged is None:

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
 from functools import partial
 
 from bpe_tokenizer import _core
@@ -26,6 +25,7 @@ from bpe_tokenizer.train.piece_counts import (
     check_not_empty,
     check_same_pretokenizer,
     core_counter,
+    new_counts,
 )
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -69,14 +69,7 @@ def train_model(
     began = time.perf_counter()
     special = [token.content for token in options.added_tokens]
     least = check_min_count(min_count)
-    limits = limits or CountLimits()
-    counts = PieceCounts(
-        split_patterns,
-        normalization,
-        special,
-        threads=options.threads,
-        **asdict(limits),
-    )
+    counts = new_counts(split_patterns, normalization, special, options.threads, limits or CountLimits())
     run = (
         nullcontext()
         if checkpoint is None
