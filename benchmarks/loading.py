@@ -42,7 +42,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         llama3, many = Path(directory, "llama3"), Path(directory, "many")
         gguf, ranks = fixture("vocab", "ggml-vocab-llama-bpe.gguf"), fixture("vocab", "cl100k_base.tiktoken")
-        BPETokenizer.from_gguf(gguf).save(llama3)
+        BPETokenizer.load(gguf, "gguf").save(llama3)
         _with_added_tokens(100_000).save(many)
         cl100k = prepare("cl100k", Path(directory))
         for peer, theirs in (

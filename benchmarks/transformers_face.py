@@ -93,7 +93,7 @@ def load(vocabulary: str) -> tuple[Any, Any]:
     from bpe_tokenizer.compat.transformers import PreTrainedTokenizerFast
 
     with tempfile.TemporaryDirectory() as directory:
-        BPETokenizer.from_gguf(fixture("vocab", f"ggml-vocab-{vocabulary}.gguf")).save(directory)
+        BPETokenizer.load(fixture("vocab", f"ggml-vocab-{vocabulary}.gguf"), "gguf").save(directory)
         mine = PreTrainedTokenizerFast.from_pretrained(directory)
         theirs = transformers.PreTrainedTokenizerFast.from_pretrained(directory)
     for tokenizer in (mine, theirs):

@@ -79,7 +79,7 @@ def prepare(name: str, directory: Path) -> Vocabulary:
 
 
 def _load(source: Path, pattern: str | None) -> BPETokenizer:
-    return BPETokenizer.from_gguf(source) if pattern is None else ours(load_ranks(source), pattern)
+    return BPETokenizer.load(source, "gguf") if pattern is None else ours(load_ranks(source), pattern)
 
 
 def _without_added_tokens(path: Path) -> None:

@@ -82,7 +82,7 @@ def hugging_face(tokenizer: BPETokenizer, here: Path) -> None:
 
 def tiktoken(tokenizer: BPETokenizer, here: Path) -> None:
     """Write ranks, which say nothing of the split pattern and the special tokens."""
-    load_kwargs = tokenizer.save_tiktoken(here / "ranks.tiktoken")
+    load_kwargs = tokenizer.export(here / "ranks.tiktoken", "tiktoken")
     assert same(tokenizer, BPETokenizer.from_tiktoken(here / "ranks.tiktoken", **load_kwargs))
     show("A .tiktoken file, and the arguments that loading needs", names(here), dict(load_kwargs))
     with refused(TokenizerError, "The same file without arguments"):
@@ -95,16 +95,16 @@ def tiktoken(tokenizer: BPETokenizer, here: Path) -> None:
 
 def other_formats(tokenizer: BPETokenizer, here: Path) -> None:
     """Write and read the other formats; `load` detects each by its content."""
-    tokenizer.save_gpt2(here / "gpt2")
-    assert same(tokenizer, BPETokenizer.from_gpt2(here / "gpt2"))
-    tokenizer.save_gpt2(here / "openai", names="encoder.json")
-    assert same(tokenizer, BPETokenizer.from_gpt2(here / "openai"))
-    tokenizer.save_gguf(here / "vocabulary.gguf")
-    assert same(tokenizer, BPETokenizer.from_gguf(here / "vocabulary.gguf"))
-    tokenizer.save_minbpe(here / "small.model")
-    assert same(tokenizer, BPETokenizer.from_minbpe(here / "small.model"))
-    tokenizer.save_base64_json(here / "everything.json")
-    assert same(tokenizer, BPETokenizer.from_base64_json(here / "everything.json"))
+    tokenizer.export(here / "gpt2", "gpt2")
+    assert same(tokenizer, BPETokenizer.load(here / "gpt2", "gpt2"))
+    tokenizer.export(here / "openai" / "encoder.json", "gpt2")
+    assert same(tokenizer, BPETokenizer.load(here / "openai", "gpt2"))
+    tokenizer.export(here / "vocabulary.gguf", "gguf")
+    assert same(tokenizer, BPETokenizer.load(here / "vocabulary.gguf", "gguf"))
+    tokenizer.export(here / "small.model", "minbpe")
+    assert same(tokenizer, BPETokenizer.load(here / "small.model", "minbpe"))
+    tokenizer.export(here / "everything.json", "base64-json")
+    assert same(tokenizer, BPETokenizer.load(here / "everything.json", "base64-json"))
     for name in ("gpt2", "openai", "vocabulary.gguf", "small.model", "everything.json"):
         assert same(tokenizer, load(here / name))
     show("GPT-2's two files, under both names", names(here / "gpt2"), names(here / "openai"))
@@ -148,7 +148,7 @@ def tekken(here: Path) -> None:
         ],
     }
     (here / "tekken.json").write_text(json.dumps(content), encoding="utf-8")
-    tokenizer = BPETokenizer.from_tekken(here / "tekken.json")
+    tokenizer = BPETokenizer.load(here / "tekken.json", "tekken")
     assert tokenizer.tokenize("lowly") == ["low", "l", "y"]
     show("Mistral's tekken.json", tokenizer, tokenizer.encode("lowly", add_special_tokens=True))
 
@@ -193,7 +193,7 @@ def what_is_refused(tokenizer: BPETokenizer, here: Path) -> None:
     """See that a format refuses what it cannot hold, and a broken file is not guessed at."""
     normalising = BPETokenizer(normalization="NFC").train("low lower", 258, verbose=False)
     with refused(FormatError, "A minbpe file of a tokenizer that normalises"):
-        normalising.save_minbpe(here / "normalising.model")
+        normalising.export(here / "normalising.model", "minbpe")
     assert not (here / "normalising.model").exists()
     whole = (here / "vocabulary.gguf").read_bytes()
     (here / "half.gguf").write_bytes(whole[: len(whole) // 2])

@@ -248,7 +248,7 @@ def models_in_files(here: Path) -> None:
     """Find the tokenizer in a model's own file, check that it is the right one, and try to load the model."""
     tokenizer = BPETokenizer("gpt2", normalization=None).train(library_files()[:30], 600, verbose=False)
     path = here / "model.gguf"
-    tokenizer.save_gguf(path)  # a model's file with everything but its weights
+    tokenizer.export(path, "gguf")  # a model's file with everything but its weights
     assert kind_of(path) is ModelKind.GGUF
     assert tokenizer_path(path) == path
     assert BPETokenizer.for_model(path).vocab == tokenizer.vocab

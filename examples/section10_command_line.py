@@ -88,7 +88,7 @@ def look_at_it(here: Path) -> None:
 def convert(here: Path) -> None:
     """Write the same tokenizer in another format."""
     report = run(here, "convert", "small", "small.gguf", "--to", "gguf")
-    converted = BPETokenizer.from_gguf(here / "small.gguf")
+    converted = BPETokenizer.load(here / "small.gguf", "gguf")
     assert converted.vocab == BPETokenizer.load(here / "small").vocab
     show("bpe-tokenizer convert small small.gguf --to gguf", report)
 

@@ -201,7 +201,7 @@ def files() -> None:
         here = Path(directory)
         tokenizer.save(here / "lesson.json")
         assert RegexBPETokenizer().load(here / "lesson.json").merges == tokenizer.merges
-        assert BPETokenizer.from_base64_json(here / "lesson.json").encode("flower") == tokenizer.encode(
+        assert BPETokenizer.load(here / "lesson.json", "base64-json").encode("flower") == tokenizer.encode(
             "flower"
         )
         tokenizer.save_readable(here / "lesson.txt")
@@ -210,7 +210,7 @@ def files() -> None:
         (here / "two.tiktoken").write_text("IQ== 0\nIg== 1\n", encoding="utf-8")
         assert read_ranks(here / "two.tiktoken") == {b"!": 0, b'"': 1}
         fast = BPETokenizer("gpt2", normalization=None).train(library_files()[:9], 400, verbose=False)
-        fast.save_gpt2(here, names="encoder.json")
+        fast.export(here / "encoder.json", "gpt2")
         characters = CharBPETokenizer().train("low lower lowest flow flower", 262)
         characters.save_vocab_and_merges(here / "vocab.json", here / "merges.txt")
         openai = CharBPETokenizer().load_vocab_and_merges_from_openai(

@@ -229,7 +229,7 @@ def test_two_saves_and_a_reader_see_whole_tokenizers(kind: str, tmp_path: Path) 
         tokenizer = BPETokenizer("gpt2", None).train(
             "low lower lowest newest", 260 + number, special_tokens=[f"<|{number}|>"], verbose=False
         )
-        tokenizer.save_base64_json(tmp_path / str(number))
+        tokenizer.export(tmp_path / str(number), "base64-json")
         known.append((tokenizer.merges, [token.content for token in tokenizer.model.core.added_tokens]))
     place = tmp_path / "out"
     command = [sys.executable, "-c", SAVER, str(place), kind, str(tmp_path / "0"), str(tmp_path / "1")]

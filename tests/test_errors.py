@@ -79,7 +79,7 @@ LONG_CALLS: dict[str, Callable[[BPETokenizer], object]] = {
     "max_memory": lambda tokenizer: tokenizer.train("a", max_memory=LONG, verbose=False),
     "chat_template": lambda tokenizer: tokenizer.apply_chat_template([], LONG),
     "role": lambda tokenizer: tokenizer.apply_chat_template([{"role": LONG, "content": ""}], "chatml"),
-    "save_gpt2": lambda tokenizer: tokenizer.save_gpt2("x", cast("Any", LONG)),
+    "export": lambda tokenizer: tokenizer.export("x", LONG),
 }
 
 

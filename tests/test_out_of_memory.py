@@ -53,7 +53,7 @@ distinct = [" " + "".join(chr(ord("a") + int(digit)) for digit in str(number)) f
 counts, others = (bpe_tokenizer.count(part) for part in (distinct[:1000], distinct[500:]))
 before = dict(counts.items())
 merges = [(bytes([left]), bytes([right])) for left in range(256) for right in range(256)]
-if name not in ("vocab", "save_tokenizer", "save_gpt2"):
+if name not in ("vocab", "save_tokenizer", "export"):
     merges.clear()
 vocab = dict(enumerate([*(bytes([byte]) for byte in range(256)), *map(b"".join, merges)]))
 large = BPETokenizer.from_vocab(vocab, merges)
@@ -108,7 +108,7 @@ CALLS = {
     "pickle": lambda: pickle.loads(pickle.dumps(tokenizer)),
     "vocab": lambda: len(large.vocab),
     "save_tokenizer": lambda: large.save(saved),
-    "save_gpt2": lambda: large.save_gpt2(saved),
+    "export": lambda: large.export(saved, "gpt2"),
 }
 unlimited = resource.getrlimit(resource.RLIMIT_AS)
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -143,7 +143,7 @@ OF_TEXT = """
 """.split()  # noqa: SIM905
 OTHERS = """
     decode decode_bytes decode_batch step train_from_counts add merge items save pickle vocab
-    save_tokenizer save_gpt2
+    save_tokenizer export
 """.split()  # noqa: SIM905
 CASES = [
     (name, form, margin, threads)

@@ -134,7 +134,7 @@ def test_the_ids_around_a_pair_are_those_of_the_file(letters: BPETokenizer, tmp_
     assert roberta("a", True, text_pair="b") == [256, 97, 257, 257, 98, 257]
     assert roberta != letters
     roberta.save(tmp_path / "saved")
-    roberta.save_base64_json(tmp_path / "saved.json")
+    roberta.export(tmp_path / "saved.json", "base64-json")
     for path in (tmp_path / "saved", tmp_path / "saved.json"):
         again = BPETokenizer.load(path)
         assert again("a", True, text_pair="b") == [256, 97, 257, 257, 98, 257]

@@ -109,10 +109,10 @@ def test_every_promise_names_a_test() -> None:
 
 def test_no_tokenizer_file_runs_code_or_opens_a_connection(tmp_path: Path) -> None:
     tokenizer = BPETokenizer("gpt2", None).train("low low lower lowest", 260, verbose=False)
-    tokenizer.save_tiktoken(tmp_path / "x.tiktoken")
-    tokenizer.save_base64_json(tmp_path / "x.json")
-    tokenizer.save_minbpe(tmp_path / "x.model")
-    tokenizer.save_gguf(tmp_path / "x.gguf")
+    tokenizer.export(tmp_path / "x.tiktoken", "tiktoken")
+    tokenizer.export(tmp_path / "x.json", "base64-json")
+    tokenizer.export(tmp_path / "x.model", "minbpe")
+    tokenizer.export(tmp_path / "x.gguf", "gguf")
     gpt2.save(tokenizer.model, tmp_path / "pair")
     tokenizer.save(tmp_path / "hf")
     # Code beside a tokenizer, as repositories for `trust_remote_code` have it.
@@ -140,14 +140,14 @@ def test_a_prepared_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.Mon
     tokenizer = BPETokenizer("gpt2", None).train("low low lower lowest", 260, verbose=False)
     monkeypatch.setattr("secrets.token_hex", lambda size: "0" * 2 * size)
     directory = tmp_path / "shared"
-    tokenizer.save_tiktoken(directory / "x.tiktoken")
+    tokenizer.export(directory / "x.tiktoken", "tiktoken")
     (directory / "x.tiktoken").unlink()
     made = list(opened_names(directory, tokenizer))
     assert made, "the save makes no temporary file"
     for name in made:
         (directory / name).symlink_to(victim)
         with pytest.raises(OSError):  # noqa: PT011 - the class is that of the system's answer
-            tokenizer.save_tiktoken(directory / "x.tiktoken")
+            tokenizer.export(directory / "x.tiktoken", "tiktoken")
         assert victim.read_text() == "mine"
         (directory / name).unlink()
 
@@ -162,6 +162,6 @@ def opened_names(directory: Path, tokenizer: BPETokenizer) -> set[str]:
             names.add(Path(str(arguments[0])).name)
 
     sys.addaudithook(note)
-    tokenizer.save_tiktoken(directory / "x.tiktoken")
+    tokenizer.export(directory / "x.tiktoken", "tiktoken")
     active.clear()
     return {name for name in names if name and not (directory / name).exists()} - {directory.name}

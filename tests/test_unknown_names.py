@@ -137,25 +137,27 @@ def test_a_directory_with_the_name_of_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "call"),
+    ("name", "form"),
     [
-        ("toy.model", "save_minbpe"),
-        ("toy.vocab", "save_minbpe"),
-        ("toy.gguf", "save_gguf"),
-        ("toy.GGUF", "save_gguf"),
-        ("toy.tiktoken", "save_tiktoken"),
-        ("toy.txt", "save_readable"),
+        ("toy.model", "minbpe"),
+        ("toy.vocab", "minbpe"),
+        ("toy.gguf", "gguf"),
+        ("toy.GGUF", "gguf"),
+        ("toy.tiktoken", "tiktoken"),
+        ("toy.txt", "readable"),
     ],
 )
 def test_a_directory_with_the_name_of_another_file(
-    name: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     tokenizer = BPETokenizer(normalization=None).train("low low", 258, verbose=False)
-    with pytest.raises(OptionError, match=rf"'{name}' has the name of a file.*: {call}\(path\) writes a \."):
+    with pytest.raises(
+        OptionError, match=rf"'{name}' has the name of a file.*: export\(path, '{form}'\) writes a \."
+    ):
         tokenizer.save(name)
     assert list(tmp_path.iterdir()) == []
-    getattr(tokenizer, call)(name.replace("vocab", "model"))
+    tokenizer.export(name.replace("vocab", "model"), form)
     assert Path(name).is_file()
     tokenizer.save("v1.2")
     with pytest.raises(

@@ -103,7 +103,7 @@ def check(provider: atheris.FuzzedDataProvider, directory: Path) -> None:
         path.unlink()
     entry = registry.get_format(name)
     detects, raw = provider.ConsumeBool(), provider.ConsumeIntInRange(0, 7) == 0
-    arguments = ARGUMENTS if entry.takes_load_kwargs and provider.ConsumeBool() else {}
+    arguments = ARGUMENTS if entry.load_kwargs and provider.ConsumeBool() else {}
     for file, data in files.items():
         if file != target:
             put(place / file, data)

@@ -520,12 +520,14 @@ class BPETokenizer(_core.Tokenizer):
     def load(
         cls,
         path: _Path,
+        format: str | None = None,  # noqa: A002
         *,
         split_pattern: str | Sequence[str] | None = None,
         special_tokens: SpecialTokens | None = None,
+        merges: _Path | None = None,
         download: bool = False,
     ) -> Self:
-        """Load a tokenizer from a file or a directory, whose content tells the format, or by its name.
+        """Load a tokenizer from a file or a directory, or by its name.
 
         Args:
             path: A Hugging Face directory or `tokenizer.json`; GPT-2's `vocab.json` and `merges.txt`; a
@@ -533,9 +535,11 @@ class BPETokenizer(_core.Tokenizer):
                 no such path, a `str` may be a published name: an encoding of tiktoken (`"o200k_base"`), a
                 model of OpenAI (`"gpt-4o"`), or a repository of the Hugging Face hub (`"hf:owner/name"`,
                 `"hf:owner/name@revision"`). `"./gpt2"` is always a path.
+            format: The format, as in `export`, or `"tekken"`; None: the content tells it.
             split_pattern: A name or a pattern, for a `.tiktoken` file that OpenAI did not publish, or to
                 replace GPT-2's.
             special_tokens: A dict of text to id, or a list, for the same files.
+            merges: GPT-2's file of merges, if it has another directory or name.
             download: Download a published tokenizer that is not in the caches of tiktoken and of the Hugging
                 Face libraries. Without it nothing touches the network.
 
@@ -548,28 +552,51 @@ class BPETokenizer(_core.Tokenizer):
         >>> import tempfile
         >>> tokenizer = BPETokenizer(normalization=None).train("low low", 258, verbose=False)
         >>> with tempfile.TemporaryDirectory() as directory:
-        ...     tokenizer.save_minbpe(f"{directory}/small.model")
+        ...     exported = tokenizer.export(f"{directory}/small.model", "minbpe")
         ...     BPETokenizer.load(f"{directory}/small.model")
         BPETokenizer(vocab_size=258, merges=2, special_tokens=0)
         """
         from bpe_tokenizer.formats import names
 
-        allowed = check_flag("download", download)
         loaded = names.load(
-            path, download=allowed, split_pattern=split_pattern, special_tokens=special_tokens
+            path,
+            format,
+            download=check_flag("download", download),
+            split_pattern=split_pattern,
+            special_tokens=special_tokens,
+            merges=None if merges is None else check_path("merges", merges),
         )
         return cls.from_model(loaded.model)
 
-    @classmethod
-    def _load(cls, path: _Path, format_name: str | None, **load_kwargs: Any) -> Self:
+    def export(self, path: _Path, format: str) -> LoadKwargs:  # noqa: A002
+        """Save in a format of another program; `save` writes a Hugging Face directory.
+
+        Args:
+            path: The file; for `"gpt2"` the directory, or the path of its `vocab.json` or `encoder.json`. Its
+                directory is created if it does not exist.
+            format: `"gguf"`, a file of llama.cpp without weights; `"tiktoken"`, ranks; `"gpt2"`, `vocab.json`
+                and `merges.txt` (or OpenAI's `encoder.json` and `vocab.bpe`), with a `tokenizer_config.json`
+                for what they cannot hold; `"minbpe"`, a `.model` with its listing (`.vocab`);
+                `"base64-json"`, which holds every tokenizer completely; `"huggingface"`; `"readable"`.
+
+        Returns:
+            What the file does not hold: `load(path, **exported)` gives the same ids.
+
+        Raises:
+            OptionError: The format is unknown, the file's name does not fit it, or a directory holds a
+                tokenizer.json, which readers would load instead.
+
+        >>> import tempfile
+        >>> tokenizer = BPETokenizer("gpt2", None).train("low low", 258, verbose=False)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     exported = tokenizer.export(f"{directory}/small.tiktoken", "tiktoken")
+        ...     again = BPETokenizer.load(f"{directory}/small.tiktoken", **exported)
+        >>> again.encode("low") == tokenizer.encode("low")
+        True
+        """
         from bpe_tokenizer.formats import registry
 
-        return cls.from_model(registry.load(path, format_name, **load_kwargs))
-
-    def _save(self, path: _Path, format_name: str) -> None:
-        from bpe_tokenizer.formats import registry
-
-        registry.save(self.model, path, format_name)
+        return cast("LoadKwargs", registry.save(self.model, path, format).load_kwargs)
 
     @classmethod
     def from_pretrained(cls, directory: _Path, verbose: bool = False) -> Self:
@@ -714,96 +741,6 @@ class BPETokenizer(_core.Tokenizer):
 
         return tiktoken.to_encoding(self.model, name)
 
-    def save_tiktoken(self, path: _Path) -> LoadKwargs:
-        """Save the ranks as a `.tiktoken` file; its directory is created if it does not exist.
-
-        Returns:
-            What the file does not hold: `from_tiktoken(path, **saved)` gives the same ids.
-        """
-        from bpe_tokenizer.formats import tiktoken
-
-        return tiktoken.save(self.model, path)
-
-    @classmethod
-    def from_gguf(cls, path: _Path) -> Self:
-        """Load the tokenizer of a GGUF file (llama.cpp), with or without a language model's weights."""
-        return cls._load(path, "gguf")
-
-    def save_gguf(self, path: _Path) -> None:
-        """Save as a GGUF file that holds a tokenizer without weights."""
-        self._save(path, "gguf")
-
-    @classmethod
-    def from_gpt2(
-        cls,
-        path: _Path,
-        merges: _Path | None = None,
-        *,
-        split_pattern: str | Sequence[str] | None = None,
-        special_tokens: SpecialTokens | None = None,
-    ) -> Self:
-        """Load GPT-2's `vocab.json` and `merges.txt`, or `encoder.json` and `vocab.bpe`.
-
-        Args:
-            path: The directory of the two files, or one of them.
-            merges: The file of the merges, if it has another directory or name.
-            split_pattern: A name or a pattern; None for what neighbouring files say, or else GPT-2's.
-            special_tokens: A dict of text to id, or a list; None for what neighbouring files say, or else
-                for tokens like `<|endoftext|>` that no merge makes.
-        """
-        from bpe_tokenizer.formats import gpt2
-
-        model = gpt2.load(
-            check_path("path", path),
-            None if merges is None else check_path("merges", merges),
-            split_pattern=split_pattern,
-            special_tokens=special_tokens,
-        )
-        return cls.from_model(model)
-
-    def save_gpt2(
-        self, directory: _Path, names: Literal["vocab.json", "encoder.json"] = "vocab.json"
-    ) -> None:
-        """Save as `vocab.json` and `merges.txt`, with a `tokenizer_config.json` for what they cannot hold.
-
-        Args:
-            directory: Created if it does not exist.
-            names: `"encoder.json"` for OpenAI's names, `encoder.json` and `vocab.bpe`.
-
-        Raises:
-            OptionError: `names` is something else, or the directory holds a tokenizer.json.
-        """
-        from bpe_tokenizer.formats import gpt2
-
-        gpt2.save(self.model, check_path("directory", directory), names)
-
-    @classmethod
-    def from_tekken(cls, path: _Path) -> Self:
-        """Load Mistral's `tekken.json`."""
-        return cls._load(path, "tekken")
-
-    @classmethod
-    def from_minbpe(cls, path: _Path) -> Self:
-        """Load a minbpe `.model`."""
-        return cls._load(path, "minbpe")
-
-    def save_minbpe(self, path: _Path) -> None:
-        """Save as a minbpe `.model`, with minbpe's listing (`.vocab`) next to it.
-
-        Raises:
-            OptionError: The file's name does not end in `.model`.
-        """
-        self._save(path, "minbpe")
-
-    @classmethod
-    def from_base64_json(cls, path: _Path) -> Self:
-        """Load base64 JSON that this package or `bpe_tokenizer.reference` saved."""
-        return cls._load(path, "base64-json")
-
-    def save_base64_json(self, path: _Path) -> None:
-        """Save as JSON with tokens in base64, which represents every tokenizer completely."""
-        self._save(path, "base64-json")
-
     def save_readable(self, path: _Path) -> None:
         """Write a listing for people: each token with its id and the two tokens that it is merged from.
 
@@ -815,7 +752,7 @@ class BPETokenizer(_core.Tokenizer):
         ...     Path(f"{directory}/small.txt").read_text().splitlines()[-1].strip()
         "257  'low' = 'l' + 'ow'"
         """
-        self._save(path, "readable")
+        self.export(path, "readable")
 
     # Vocabulary
 
@@ -2458,9 +2395,11 @@ def _pickled(parts: tuple[object, ...]) -> bytes:
 
 def load(
     path: _Path,
+    format: str | None = None,  # noqa: A002
     *,
     split_pattern: str | Sequence[str] | None = None,
     special_tokens: SpecialTokens | None = None,
+    merges: _Path | None = None,
     download: bool = False,
 ) -> BPETokenizer:
     """Load a tokenizer from a file, a directory, or by its published name.
@@ -2468,7 +2407,12 @@ def load(
     The arguments and errors are those of `BPETokenizer.load`.
     """
     return BPETokenizer.load(
-        path, split_pattern=split_pattern, special_tokens=special_tokens, download=download
+        path,
+        format,
+        split_pattern=split_pattern,
+        special_tokens=special_tokens,
+        merges=merges,
+        download=download,
     )
 
 

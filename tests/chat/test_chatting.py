@@ -257,13 +257,13 @@ def test_what_goes_wrong_says_so(chatml: BPETokenizer, tmp_path: Path) -> None:
 def test_another_models_tokenizer_is_refused_before_anything_is_loaded(
     chatml: BPETokenizer, tokenizer: BPETokenizer, tmp_path: Path
 ) -> None:
-    chatml.save_gguf(tmp_path / "model.gguf")
+    chatml.export(tmp_path / "model.gguf", "gguf")
     with pytest.raises(MismatchError, match="id 256"):
         tokenizer.chat(TALK, tmp_path / "model.gguf", "chatml", plain_markup=True)
 
 
 def test_the_models_own_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
-    chatml.save_gguf(tmp_path / "model.gguf")
+    chatml.export(tmp_path / "model.gguf", "gguf")
     assert BPETokenizer.for_model(tmp_path / "model.gguf").vocab == chatml.vocab
     # It is not read again to be compared with itself.
     with pytest.MonkeyPatch.context() as patch:
@@ -490,6 +490,6 @@ def test_a_session_needs_a_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> No
     _, loaded = scripted([97])
     with pytest.raises(OptionError, match="pass tokenizer="):
         ChatSession(loaded)
-    chatml.save_gguf(tmp_path / "model.gguf")
+    chatml.export(tmp_path / "model.gguf", "gguf")
     assert ChatSession(tmp_path / "model.gguf").tokenizer.vocab == chatml.vocab
     shutil.rmtree(tmp_path)

@@ -69,7 +69,7 @@ def test_a_saved_tokenizer_is_replaced_only_with_overwrite(
     run: Run, directory: Path, tmp_path: Path, corpus: Path
 ) -> None:
     single = tmp_path / "x.tiktoken"
-    BPETokenizer("gpt2", None).train("low low", 258, verbose=False).save_tiktoken(single)
+    BPETokenizer("gpt2", None).train("low low", 258, verbose=False).export(single, "tiktoken")
     ranks, pair = ("--split-pattern", "gpt2"), tmp_path / "pair"
     assert run("convert", single, pair, "--to", "gpt2", *ranks).code == 0
     for path, line in (
@@ -134,7 +134,7 @@ def test_errors_name_options_and_not_python(
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "none"))
     ranks = tmp_path / "vocab_size" / "small.tiktoken"
     ranks.parent.mkdir()
-    BPETokenizer("gpt2", None).train("low low", 258, verbose=False).save_tiktoken(ranks)
+    BPETokenizer("gpt2", None).train("low low", 258, verbose=False).export(ranks, "tiktoken")
     normalizes = tmp_path / "nfc"
     BPETokenizer().train("low low", 258, verbose=False).save(normalizes)
     train = ("train", "--corpus", corpus, "--output", tmp_path / "out")

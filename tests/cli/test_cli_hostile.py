@@ -58,7 +58,7 @@ def test_names_of_strangers_print_escaped_and_short(run: Run, tmp_path: Path) ->
     templates = [{"name": f"{evil}a", "template": "x"}, {"name": f"{evil}b", "template": "x"}]
     own = {**json.loads(config.read_bytes()), f"key {evil}": 1, "chat_template": templates}
     config.write_text(json.dumps(own))
-    tokenizer.save_gguf(tmp_path / "a.gguf")
+    tokenizer.export(tmp_path / "a.gguf", "gguf")
     corpus = tmp_path / f"corpus{evil}"
     corpus.mkdir()
     (corpus / f"a{evil}.txt").write_text("low lower\n")

@@ -131,13 +131,13 @@ def test_no_setting_of_the_core_is_forgotten() -> None:
 
 
 def test_a_trained_tokenizer_comes_back(tokenizer: BPETokenizer, tmp_path: Path) -> None:
-    tokenizer.save_base64_json(tmp_path / "x.json")
-    again = BPETokenizer.from_base64_json(tmp_path / "x.json")
+    tokenizer.export(tmp_path / "x.json", "base64-json")
+    again = BPETokenizer.load(tmp_path / "x.json", "base64-json")
     assert contents(again.model) == contents(tokenizer.model)
     saved = json.loads((tmp_path / "x.json").read_bytes())
     assert saved["vocab"]["97"] == "YQ=="
     assert (saved["format"], saved["version"]) == ("bpe_tokenizer", 1)
-    tokenizer.save_base64_json(tmp_path / "y.json")
+    tokenizer.export(tmp_path / "y.json", "base64-json")
     assert (tmp_path / "x.json").read_bytes() == (tmp_path / "y.json").read_bytes()
 
 
@@ -255,7 +255,7 @@ TEXT = "the cat in the hat, low lower lowest; naïve café \U0001f642 don't!  12
 )
 def test_the_lesson_is_read(lesson: Any, tmp_path: Path) -> None:
     lesson.save(tmp_path / "x.json")
-    tokenizer = BPETokenizer.from_base64_json(tmp_path / "x.json")
+    tokenizer = BPETokenizer.load(tmp_path / "x.json", "base64-json")
     assert tokenizer.special_tokens == lesson.special_tokens
     core = tokenizer.model.core
     assert core.split_patterns == [each for each in [getattr(lesson, "pattern", "")] if each]
@@ -276,7 +276,7 @@ def test_a_lesson_of_characters_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         FormatError, match=r"class: 'CharBPETokenizer' fails on unknown characters, which a model cannot"
     ):
-        BPETokenizer.from_base64_json(tmp_path / "x.json")
+        BPETokenizer.load(tmp_path / "x.json", "base64-json")
 
 
 @pytest.mark.parametrize(

@@ -22,21 +22,23 @@ def small() -> BPETokenizer:
 
 SAVES: dict[str, Callable[[BPETokenizer, Path], Any]] = {
     "huggingface": lambda tokenizer, path: tokenizer.save(path),
-    "tiktoken": lambda tokenizer, path: tokenizer.save_tiktoken(path),
-    "gguf": lambda tokenizer, path: tokenizer.save_gguf(path),
-    "gpt2": lambda tokenizer, path: tokenizer.save_gpt2(path),
-    "minbpe": lambda tokenizer, path: tokenizer.save_minbpe(path.with_suffix(".model")),
-    "base64-json": lambda tokenizer, path: tokenizer.save_base64_json(path),
+    "exported": lambda tokenizer, path: tokenizer.export(path, "huggingface"),
+    "tiktoken": lambda tokenizer, path: tokenizer.export(path, "tiktoken"),
+    "gguf": lambda tokenizer, path: tokenizer.export(path, "gguf"),
+    "gpt2": lambda tokenizer, path: tokenizer.export(path, "gpt2"),
+    "minbpe": lambda tokenizer, path: tokenizer.export(path.with_suffix(".model"), "minbpe"),
+    "base64-json": lambda tokenizer, path: tokenizer.export(path, "base64-json"),
     "readable": lambda tokenizer, path: tokenizer.save_readable(path),
 }
 LOADS: dict[str, Callable[[Path], BPETokenizer]] = {
     "huggingface": Mine.from_pretrained,
     "hub": Mine.from_huggingface,
     "tiktoken": lambda path: Mine.from_tiktoken(path, "gpt2", {}),
-    "gguf": Mine.from_gguf,
-    "gpt2": Mine.from_gpt2,
-    "minbpe": lambda path: Mine.from_minbpe(path.with_suffix(".model")),
-    "base64-json": Mine.from_base64_json,
+    "exported": lambda path: Mine.load(path, "huggingface"),
+    "gguf": lambda path: Mine.load(path, "gguf"),
+    "gpt2": lambda path: Mine.load(path, "gpt2"),
+    "minbpe": lambda path: Mine.load(path.with_suffix(".model"), "minbpe"),
+    "base64-json": lambda path: Mine.load(path, "base64-json"),
     "any": Mine.load,
 }
 
@@ -66,11 +68,11 @@ def test_nothing_to_load(kind: str, tmp_path: Path) -> None:
 
 def test_a_str_is_a_path_too(small: BPETokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    given = small.save_tiktoken("ranks")
+    given = small.export("ranks", "tiktoken")
     assert BPETokenizer.from_tiktoken("ranks", **given).vocab == small.vocab
     assert BPETokenizer.load("ranks", **given).vocab == small.vocab
-    small.save_gpt2("pair")
-    assert BPETokenizer.from_gpt2("pair/vocab.json", "pair/merges.txt").vocab == small.vocab
+    small.export("pair", "gpt2")
+    assert BPETokenizer.load("pair/vocab.json", "gpt2", merges="pair/merges.txt").vocab == small.vocab
 
 
 def test_an_encoding_of_tiktoken(small: BPETokenizer) -> None:

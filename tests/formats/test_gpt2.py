@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,8 @@ def test_a_trained_tokenizer_comes_back(
 ) -> None:
     tokenizer = BPETokenizer(split_pattern="gpt2", normalization=None)
     tokenizer.train([*stdlib_texts, mixed_text], 600, special_tokens=special, verbose=False)
-    tokenizer.save_gpt2(tmp_path / "new" / "directory", names=names)
-    again = BPETokenizer.from_gpt2(tmp_path / "new" / "directory")
+    tokenizer.export(tmp_path / "new" / "directory" / names, "gpt2")
+    again = BPETokenizer.load(tmp_path / "new" / "directory", "gpt2")
     assert contents(again.model) == contents(tokenizer.model)
     for text in [mixed_text, *hostile_texts(300)]:
         for allowed in ("none", "all"):
@@ -90,8 +91,8 @@ def test_ranks_that_merging_makes_can_be_saved(stdlib_texts: list[str], tmp_path
     learned = BPETokenizer("gpt2", None).train(stdlib_texts, 500, verbose=False)
     ranks = BPETokenizer.from_vocab(learned.vocab)
     assert ranks.model.core.ignore_merges
-    ranks.save_gpt2(tmp_path)
-    again = BPETokenizer.from_gpt2(tmp_path)
+    ranks.export(tmp_path, "gpt2")
+    again = BPETokenizer.load(tmp_path, "gpt2")
     assert (again.vocab, again.merges) == (learned.vocab, learned.merges)
     unmade = Model(_core.Model({**learned.vocab, 500: b"zzzz"}, None, split_patterns=[GPT2_SPLIT_PATTERN]))
     with pytest.raises(FormatError, match=r"ignore_merges: vocab.json and .* never makes the token b'zzzz'"):
@@ -138,7 +139,7 @@ def test_the_lesson_reads_what_is_saved(
     plain_tokenizer: BPETokenizer, mixed_text: str, tmp_path: Path
 ) -> None:
     """Its reader of OpenAI's files is written apart from ours."""
-    plain_tokenizer.save_gpt2(tmp_path, names="encoder.json")
+    plain_tokenizer.export(tmp_path / "encoder.json", "gpt2")
     lesson = CharBPETokenizer().load_vocab_and_merges_from_openai(
         tmp_path / "encoder.json", tmp_path / "vocab.bpe"
     )
@@ -201,14 +202,13 @@ def test_two_pairs(tmp_path: Path) -> None:
 def test_a_tokenizer_json_would_hide_them(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
     plain_tokenizer.save(tmp_path)
     with pytest.raises(OptionError, match=r"holds a tokenizer\.json"):
-        plain_tokenizer.save_gpt2(tmp_path)
+        plain_tokenizer.export(tmp_path, "gpt2")
 
 
 def test_other_names(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
-    wrong: list[Any] = ["merges.txt", [], None]
-    for names in wrong:
-        with pytest.raises(OptionError, match=r"it must be 'vocab\.json' or 'encoder\.json'"):
-            plain_tokenizer.save_gpt2(tmp_path, names=names)
+    for name in ("merges.txt", "words.json"):
+        with pytest.raises(OptionError, match=f"'{name}' has the name of a file"):
+            plain_tokenizer.export(tmp_path / name, "gpt2")
 
 
 # -- alone ----------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_a_control_token_that_merges_make_is_none(tmp_path: Path) -> None:
 
 def test_given_special_tokens(tmp_path: Path) -> None:
     directory = write(tmp_path, VOCAB)
-    load = BPETokenizer.from_gpt2
+    load = partial(BPETokenizer.load, format="gpt2")
     assert load(directory).special_tokens == {"<|endoftext|>": 259}
     assert load(directory, special_tokens=[]).special_tokens == {}
     assert load(directory, special_tokens=["<a>", "<|endoftext|>", "low"]).special_tokens == {
@@ -262,7 +262,7 @@ def test_a_given_split_pattern(tmp_path: Path) -> None:
 def test_an_added_token_with_the_bytes_of_another(tmp_path: Path) -> None:
     """`" low"` as a special token must not stand in the way of the token `Ġlow`."""
     vocab = {" low": 0} | {token: token_id + 1 for token, token_id in VOCAB.items()}
-    tokenizer = BPETokenizer.from_gpt2(write(tmp_path, vocab), special_tokens={" low": 0})
+    tokenizer = BPETokenizer.load(write(tmp_path, vocab), "gpt2", special_tokens={" low": 0})
     assert tokenizer.encode("a low") == [98, 259]
     assert tokenizer.encode("a low", allowed_special="all") == [98, 0]
 
@@ -331,7 +331,7 @@ def test_a_crash_leaves_the_old_one_or_the_new_one(
 ) -> None:
     old = BPETokenizer("gpt2", None).train("low low lower", 258, verbose=False)
     new = BPETokenizer("gpt2", None).train("new new newer", 260, special_tokens=["<e>"], verbose=False)
-    old.save_gpt2(tmp_path)
+    old.export(tmp_path, "gpt2")
     moved = 0
 
     def replace(self: Path, target: Path) -> Path:
@@ -346,15 +346,15 @@ def test_a_crash_leaves_the_old_one_or_the_new_one(
         patch.setattr(Path, "replace", replace)
         if crash_after < 3:
             with pytest.raises(KeyboardInterrupt):
-                new.save_gpt2(tmp_path)
+                new.export(tmp_path, "gpt2")
         else:
-            new.save_gpt2(tmp_path)
+            new.export(tmp_path, "gpt2")
     expected = new if crash_after else old
     assert contents(gpt2.load(tmp_path)) == contents(expected.model)
 
 
 def test_a_file_that_was_replaced_alone_is_noticed(tmp_path: Path) -> None:
-    BPETokenizer("gpt2", None).train("low low lower", 258, verbose=False).save_gpt2(tmp_path)
+    BPETokenizer("gpt2", None).train("low low lower", 258, verbose=False).export(tmp_path, "gpt2")
     (tmp_path / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
     with pytest.raises(FormatError, match="were not saved together"):
         gpt2.load(tmp_path)

@@ -117,7 +117,7 @@ def test_a_vocabulary_without_a_byte(tmp_path: Path) -> None:
 
 def test_ids_may_have_holes(tmp_path: Path) -> None:
     vocab = {token: 10 * token_id + 3 for token, token_id in VOCAB.items()}
-    assert BPETokenizer.from_gpt2(write(tmp_path, vocab)).encode(" low") == [2583]
+    assert BPETokenizer.load(write(tmp_path, vocab), "gpt2").encode(" low") == [2583]
 
 
 # -- beside them ----------------------------------------------------------------------------------------

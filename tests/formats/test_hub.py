@@ -77,7 +77,7 @@ def files(tokenizer: BPETokenizer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def gpt2_files(plain_tokenizer: BPETokenizer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    plain_tokenizer.save_gpt2(directory := tmp_path_factory.mktemp("pair"))
+    plain_tokenizer.export(directory := tmp_path_factory.mktemp("pair"), "gpt2")
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 

@@ -95,9 +95,9 @@ def trained(split_pattern: str, texts: list[str], **settings: Any) -> BPETokeniz
 @pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "tekken"])
 def test_what_is_saved_means_the_same_to_minbpe(name: str, stdlib_texts: list[str], tmp_path: Path) -> None:
     tokenizer = trained(name, stdlib_texts, special_tokens={"<|end|>": 600, "<|e": 700})
-    tokenizer.save_minbpe(tmp_path / "x.model")
+    tokenizer.export(tmp_path / "x.model", "minbpe")
     theirs = Minbpe(tmp_path / "x.model")
-    again = BPETokenizer.from_minbpe(tmp_path / "x.model")
+    again = BPETokenizer.load(tmp_path / "x.model", "minbpe")
     assert again.vocab == tokenizer.vocab == theirs.vocab | {600: b"<|end|>", 700: b"<|e"}
     assert again.merges == tokenizer.merges
     assert again.split_pattern == tokenizer.split_pattern
@@ -111,7 +111,7 @@ def test_the_basic_tokenizer_does_not_split(stdlib_texts: list[str], tmp_path: P
     tokenizer = trained(r"(?s).+", [stdlib_texts[0][:5000]], vocab_size=400)
     whole = Model(_core.Model(tokenizer.vocab, tokenizer.merges, split_patterns=[]))
     minbpe.save(whole, tmp_path / "x.model")
-    theirs, ours = Minbpe(tmp_path / "x.model"), BPETokenizer.from_minbpe(tmp_path / "x.model")
+    theirs, ours = Minbpe(tmp_path / "x.model"), BPETokenizer.load(tmp_path / "x.model", "minbpe")
     assert theirs.pattern == ""
     assert ours.model.core.pre_tokenizers == []
     for text in [*texts(), stdlib_texts[0][:3000]]:
@@ -121,7 +121,7 @@ def test_the_basic_tokenizer_does_not_split(stdlib_texts: list[str], tmp_path: P
 @pytest.mark.parametrize("pattern", [GPT2_SPLIT_PATTERN, GPT4_AS_MINBPE_SPELLS_IT])
 def test_the_published_patterns_load(pattern: str, tmp_path: Path) -> None:
     path = write(tmp_path / "x.model", pattern, ["<|endoftext|> 100257"], ["108 111", "256 119", "32 257"])
-    ours, theirs = BPETokenizer.from_minbpe(path), Minbpe(path)
+    ours, theirs = BPETokenizer.load(path, "minbpe"), Minbpe(path)
     assert ours.split_pattern == pattern
     assert ours.special_tokens == {"<|endoftext|>": 100257}
     for text in [*texts(), "low slow<|endoftext|>"]:
@@ -133,16 +133,16 @@ def test_the_published_patterns_load(pattern: str, tmp_path: Path) -> None:
 )
 def test_what_a_pattern_leaves_out_is_dropped_as_there(pattern: str, tmp_path: Path) -> None:
     path = write(tmp_path / "x.model", pattern, merges=["97 98", "256 99"])
-    ours, theirs = BPETokenizer.from_minbpe(path), Minbpe(path)
+    ours, theirs = BPETokenizer.load(path, "minbpe"), Minbpe(path)
     for text in [*texts(), "Abc abcABC.,;.. x z az Ünïcode"]:
         assert ours.encode(text) == theirs.encode(text)
     with pytest.raises(FormatError, match="pre_tokenizers"):
-        ours.save_minbpe(tmp_path / "y.model")
+        ours.export(tmp_path / "y.model", "minbpe")
 
 
 def test_the_vocab_file(stdlib_texts: list[str], tmp_path: Path) -> None:
     tokenizer = trained("gpt2", ["é\x01\x01 " * 9], vocab_size=258, special_tokens={"<|end|>": 300})
-    tokenizer.save_minbpe(tmp_path / "x.model")
+    tokenizer.export(tmp_path / "x.model", "minbpe")
     lines = (tmp_path / "x.vocab").read_text(encoding="utf-8").split("\n")
     assert lines[0] == r"[\u0000] 0"
     assert lines[97] == "[a] 97"
@@ -159,7 +159,7 @@ def test_the_vocab_file(stdlib_texts: list[str], tmp_path: Path) -> None:
 def test_windows_line_ends(tmp_path: Path) -> None:
     path = write(tmp_path / "x.model", r"\s+|\S+", ["<a> 300"], ["108 111"])
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert BPETokenizer.from_minbpe(path).merges == [(b"l", b"o")]
+    assert BPETokenizer.load(path, "minbpe").merges == [(b"l", b"o")]
 
 
 # -- refused when loaded --------------------------------------------------------------------------------
@@ -213,13 +213,13 @@ def test_broken_files_are_refused(content: bytes, message: str, tmp_path: Path) 
 
 def test_the_largest_id(tmp_path: Path) -> None:
     path = write(tmp_path / "x.model", special=["<a> 4294967294"])
-    assert BPETokenizer.from_minbpe(path).special_tokens == {"<a>": 2**32 - 2}
+    assert BPETokenizer.load(path, "minbpe").special_tokens == {"<a>": 2**32 - 2}
 
 
 def test_merges_of_two_ids_are_merged_and_no_others(tmp_path: Path) -> None:
     """`abc` is the merge of `a` and `bc`; a text merges `ab` first, which no merge joins with `c`."""
     path = write(tmp_path / "x.model", merges=["97 98", "98 99", "97 257"])
-    assert BPETokenizer.from_minbpe(path).encode("abc") == Minbpe(path).encode("abc") == [256, 99]
+    assert BPETokenizer.load(path, "minbpe").encode("abc") == Minbpe(path).encode("abc") == [256, 99]
 
 
 def test_tokens_and_vocabularies_of_limited_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,12 +289,12 @@ def test_what_cannot_be_held_is_refused_by_name(refused: Model, message: str, tm
 def test_special_tokens_among_the_ids_are_refused(tokenizer: BPETokenizer, tmp_path: Path) -> None:
     plain = BPETokenizer(normalization=None).train("low low", 259, special_tokens=["<a>"], verbose=False)
     with pytest.raises(FormatError, match="must have the id 256, not 257"):
-        plain.save_minbpe(tmp_path / "x.model")
+        plain.export(tmp_path / "x.model", "minbpe")
 
 
 def test_another_name_is_refused(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"path is 'x\.txt'; .* ends in \.model: write 'x\.txt\.model'"):
-        plain_tokenizer.save_minbpe(tmp_path / "x.txt")
+        plain_tokenizer.export(tmp_path / "x.txt", "minbpe")
 
 
 # -- patterns -------------------------------------------------------------------------------------------

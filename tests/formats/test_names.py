@@ -373,7 +373,7 @@ def test_gpt2_may_be_in_the_cache_of_the_hub(
     keep(cache, encodings["gpt2"], GPT2)
     gpt2 = BPETokenizer.load("gpt2")
     keep(cache, encodings["gpt2"], b"").unlink()
-    gpt2.save_gpt2(tmp_path / "saved")
+    gpt2.export(tmp_path / "saved", "gpt2")
     hub.publish(repository, files_of(gpt2, tmp_path / "saved"))
     with pytest.raises(HubError, match=r"and in the Hugging Face cache\)"):
         BPETokenizer.load("gpt2")

@@ -55,7 +55,7 @@ def test_the_lesson_lists_tokens_alike(tmp_path: Path) -> None:
     lesson = RegexBPETokenizer().train("low lower lowest naïve café " * 3, 280)
     lesson.save_readable(tmp_path / "lesson.txt")
     lesson.save(tmp_path / "lesson.json")
-    ours = lines_of(BPETokenizer.from_base64_json(tmp_path / "lesson.json").model, tmp_path / "ours.txt")
+    ours = lines_of(BPETokenizer.load(tmp_path / "lesson.json", "base64-json").model, tmp_path / "ours.txt")
     assert ours[1:] == (tmp_path / "lesson.txt").read_text(encoding="utf-8").splitlines()[1:]
 
 

@@ -56,7 +56,7 @@ def write(path: Path, made: Any) -> Path:
 
 
 def test_ids_are_ranks_behind_the_special_tokens(tmp_path: Path) -> None:
-    tokenizer = BPETokenizer.from_tekken(write(tmp_path / "x.json", document()))
+    tokenizer = BPETokenizer.load(write(tmp_path / "x.json", document()), "tekken")
     assert tokenizer.vocab_size == len(tokenizer) == 268
     assert tokenizer.encode("low [INST]</s>", allowed_special="all") == [267, 32 + 10, 3, 2]
     assert tokenizer.decode([267, 9]) == "low<SPECIAL_9>"
@@ -77,12 +77,12 @@ def test_ids_are_ranks_behind_the_special_tokens(tmp_path: Path) -> None:
 
 def test_no_special_token_is_found_unless_it_is_allowed(tmp_path: Path) -> None:
     """Not even one that is no control token: mistral-common never looks for any."""
-    tokenizer = BPETokenizer.from_tekken(write(tmp_path / "x.json", document()))
+    tokenizer = BPETokenizer.load(write(tmp_path / "x.json", document()), "tekken")
     assert min(tokenizer.encode("[INST]<s>")) >= 10
 
 
 def test_older_files_have_the_known_special_tokens(tmp_path: Path) -> None:
-    tokenizer = BPETokenizer.from_tekken(write(tmp_path / "x.json", document(special=None, count=1000)))
+    tokenizer = BPETokenizer.load(write(tmp_path / "x.json", document(special=None, count=1000)), "tekken")
     special = list(tokenizer.special_tokens)
     assert special[:5] == ["<unk>", "<s>", "</s>", "[INST]", "[/INST]"]
     assert special[9:12] == ["[TOOL_CALLS]", "[IMG]", "<pad>"]
@@ -94,12 +94,12 @@ def test_older_files_have_the_known_special_tokens(tmp_path: Path) -> None:
 def test_the_vocabulary_is_cut(tmp_path: Path) -> None:
     made = document([b"lo", b"low", b"never", b"read"], default_vocab_size=256 + 2 + 10)
     made["vocab"][-1] = "not looked at"
-    assert sorted(BPETokenizer.from_tekken(write(tmp_path / "x.json", made)).vocab) == list(range(268))
+    assert sorted(BPETokenizer.load(write(tmp_path / "x.json", made), "tekken").vocab) == list(range(268))
 
 
 def test_a_special_token_with_the_bytes_of_another(tmp_path: Path) -> None:
     made = document([b"<s", b"<s>"], pattern=r"\S+|\s+")
-    tokenizer = BPETokenizer.from_tekken(write(tmp_path / "x.json", made))
+    tokenizer = BPETokenizer.load(write(tmp_path / "x.json", made), "tekken")
     assert tokenizer.encode("<s>") == [267]
     assert tokenizer.encode("<s>", allowed_special="all") == [1]
     assert (tokenizer.vocab[1], tokenizer.vocab[267], len(tokenizer)) == (b"<s>", b"<s>", 268)
@@ -107,14 +107,14 @@ def test_a_special_token_with_the_bytes_of_another(tmp_path: Path) -> None:
 
 def test_the_smallest_vocabulary(tmp_path: Path) -> None:
     made = document(tokens=(), count=4)
-    tokenizer = BPETokenizer.from_tekken(write(tmp_path / "x.json", made))
+    tokenizer = BPETokenizer.load(write(tmp_path / "x.json", made), "tekken")
     assert (len(tokenizer), tokenizer.encode("a")) == (260, [97 + 4])
 
 
 def test_the_roles_are_those_of_mistral(tmp_path: Path) -> None:
     """Whatever other names the file has."""
     made = document(special=("<|begin_of_text|>", "<|end_of_text|>", "<s>", "</s>", "<|pad|>", "<pad>"))
-    tokenizer = BPETokenizer.from_tekken(write(tmp_path / "x.json", made))
+    tokenizer = BPETokenizer.load(write(tmp_path / "x.json", made), "tekken")
     assert (tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token) == ("<s>", "</s>", "<pad>")
 
 
@@ -122,7 +122,7 @@ def test_learned_ranks(stdlib_texts: list[str], mixed_text: str, tmp_path: Path)
     """The same pieces and ranks, so the same tokens, with their ids shifted."""
     learned = BPETokenizer("tekken", None).train([*stdlib_texts, mixed_text], 1500, verbose=False)
     made = document([learned.vocab[token_id] for token_id in range(256, 1500)], count=1000)
-    tokenizer = BPETokenizer.from_tekken(write(tmp_path / "x.json", made))
+    tokenizer = BPETokenizer.load(write(tmp_path / "x.json", made), "tekken")
     for text in [mixed_text, stdlib_texts[0], *hostile_texts(300)]:
         assert tokenizer.encode(text) == [token_id + 1000 for token_id in learned.encode(text)]
 

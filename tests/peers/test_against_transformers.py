@@ -108,16 +108,16 @@ def test_roles_that_are_set_and_unset(tmp_path: Path) -> None:
 
 
 def from_ranks(trained: BPETokenizer, path: Path) -> BPETokenizer:
-    return BPETokenizer.load(path, **trained.save_tiktoken(path))
+    return BPETokenizer.load(path, **trained.export(path, "tiktoken"))
 
 
 def from_minbpe(trained: BPETokenizer, path: Path) -> BPETokenizer:
-    trained.save_minbpe(path.with_suffix(".model"))
+    trained.export(path.with_suffix(".model"), "minbpe")
     return BPETokenizer.load(path.with_suffix(".model"))
 
 
 def from_pair(trained: BPETokenizer, path: Path) -> BPETokenizer:
-    trained.save_gpt2(path)
+    trained.export(path, "gpt2")
     return BPETokenizer.load(path)
 
 

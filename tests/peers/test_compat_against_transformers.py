@@ -566,7 +566,7 @@ def test_classes_by_name() -> None:
 def test_a_class_that_builds_its_tokenizer(tmp_path: Path) -> None:
     tokenizer = BPETokenizer("gpt2", normalization=None).train(TEXTS * 9, 400, verbose=False)
     tokenizer.add_special_tokens({"<|endoftext|>": 400})
-    tokenizer.save_gpt2(tmp_path)
+    tokenizer.export(tmp_path, "gpt2")
     theirs = transformers.GPT2TokenizerFast.from_pretrained(str(tmp_path))
     ours = compat.GPT2TokenizerFast.from_pretrained(str(tmp_path))
     assert isinstance(ours, type(theirs))

@@ -220,7 +220,7 @@ def test_without_a_decoder_token_strings_are_joined_with_spaces(kind: str, tmp_p
     first = BPETokenizer.load(tmp_path)
     first.save(tmp_path / "2")
     assert read(tmp_path / "2" / "tokenizer.json")["decoder"] is None
-    first.save_base64_json(tmp_path / "model.json")
+    first.export(tmp_path / "model.json", "base64-json")
     again = tokenizers.Tokenizer.from_file(str(tmp_path / "2" / "tokenizer.json"))
     texts = [*TEXTS, "low lower", "  low", "", "<s>", "<s>low<s>", "é low", "low\nlow"]
     rows = [theirs.encode(text, add_special_tokens=False).ids for text in texts]

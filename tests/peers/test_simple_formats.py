@@ -40,7 +40,7 @@ def well_formed(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def published(shared: Path) -> BPETokenizer:
-    return BPETokenizer.from_gpt2(shared / "vocab" / "gpt2-vocab.json")
+    return BPETokenizer.load(shared / "vocab" / "gpt2-vocab.json", "gpt2")
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_transformers_opens_what_we_save(
     tokenizer = BPETokenizer(pattern, "NFC" if pattern == "qwen2" else None)
     tokenizer.train([*stdlib_texts, mixed_text], 400, special_tokens=special, verbose=False)
     tokenizer = with_post_processor(tokenizer)
-    tokenizer.save_gpt2(tmp_path)
+    tokenizer.export(tmp_path, "gpt2")
     theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
     assert type(theirs).__name__ == ("Qwen2Tokenizer" if pattern == "qwen2" else "GPT2Tokenizer")
     assert len(theirs.get_vocab()) == len(tokenizer)
@@ -172,7 +172,7 @@ def test_we_open_the_pair_of_another(transformers: Any, stdlib_texts: list[str],
     config = {"tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "add_prefix_space": True}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
-    ours = BPETokenizer.from_gpt2(tmp_path)
+    ours = BPETokenizer.load(tmp_path, "gpt2")
     assert ours.special_tokens == {"<s>": 0, "<|endoftext|>": 1, "<p>": 500}
     texts = [*stdlib_texts[:1], *hostile_texts(300), "a<s>b<p>c plain <|endoftext|>", " a", "a"]
     assert_same(theirs, ours, texts)
@@ -219,7 +219,7 @@ def test_tekken_ids_are_ranks_behind_the_special_tokens(
     corpus_name: str, tekken_json: Path, ranks: Callable[[str], dict[bytes, int]], corpus: Corpus
 ) -> None:
     tiktoken = pytest.importorskip("tiktoken")
-    ours = BPETokenizer.from_tekken(tekken_json)
+    ours = BPETokenizer.load(tekken_json, "tekken")
     kept = {token: token_id - 1000 for token_id, token in ours.vocab.items() if token_id >= 1000}
     assert len(ours) == ours.vocab_size == 131_072
     assert kept.keys() - {bytes([byte]) for byte in range(256)} <= ranks("o200k_base").keys()
@@ -241,7 +241,7 @@ def test_tekken_against_mistral_common(tekken_json: Path, corpus: Corpus) -> Non
     texts = [corpus(name, 50_000) for name in CORPORA] + list(map(well_formed, hostile_texts(500)))
     texts += special_token_texts(["<s>", "[INST]", "<SPECIAL_30>"])
     for path in [tekken_json, *sorted(data.glob("tekken*.json"))]:
-        ours, theirs = BPETokenizer.from_tekken(path), Tekkenizer.from_file(path)
+        ours, theirs = BPETokenizer.load(path, "tekken"), Tekkenizer.from_file(path)
         assert list(ours.vocab) == list(range(theirs.n_words))
         for token_id, token in ours.vocab.items():
             assert theirs.id_to_byte_piece(token_id, SpecialTokenPolicy.KEEP) == token

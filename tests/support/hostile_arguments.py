@@ -195,7 +195,7 @@ def run(part: int, parts: int) -> None:
         Path("text").write_text("ab ab")
         tokenizer = BPETokenizer("gpt2").train(["ab ab user"], 260, special_tokens=["<s>"], verbose=False)
         tokenizer.save("saved")
-        tokenizer.save_base64_json("saved.json")
+        tokenizer.export("saved.json", "base64-json")
         good = arguments(tokenizer)
         for name, parameters in list(methods())[part::parts]:
             usual = {each.name: good[each.name] for each in parameters if each.default is each.empty}

@@ -62,7 +62,7 @@ def operations(tokenizer: BPETokenizer, directory: Path) -> list[Operation]:
     def save_and_load() -> object:
         with tempfile.TemporaryDirectory(dir=directory) as place:
             path = Path(place) / "tokenizer.json"
-            tokenizer.save_base64_json(path)
+            tokenizer.export(path, "base64-json")
             return BPETokenizer.load(path).encode(TEXT)
 
     return [

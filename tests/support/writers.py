@@ -33,7 +33,7 @@ def prepare(source: Path, number: int) -> tuple[Path, Path]:
     """A saved tokenizer and a corpus."""
     tokenizer, corpus = source / f"{number}.json", source / "corpus.txt"
     if not tokenizer.exists():
-        trained(number).save_base64_json(tokenizer)
+        trained(number).export(tokenizer, "base64-json")
     if not corpus.exists():
         corpus.write_text("low lower lowest\n" * 2000, encoding="utf-8")
     return tokenizer, corpus

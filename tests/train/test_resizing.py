@@ -216,14 +216,14 @@ def save_hugging_face(tokenizer: BPETokenizer, directory: Path) -> BPETokenizer:
 
 
 def save_tiktoken(tokenizer: BPETokenizer, directory: Path) -> BPETokenizer:
-    tokenizer.save_tiktoken(directory / "ranks.tiktoken")
+    tokenizer.export(directory / "ranks.tiktoken", "tiktoken")
     return BPETokenizer.from_tiktoken(
         directory / "ranks.tiktoken", special_tokens=tokenizer.special_tokens, split_pattern="gpt2"
     )
 
 
 def save_base64_json(tokenizer: BPETokenizer, directory: Path) -> BPETokenizer:
-    tokenizer.save_base64_json(directory / "model.json")
+    tokenizer.export(directory / "model.json", "base64-json")
     return BPETokenizer.load(directory / "model.json")
 
 
@@ -310,4 +310,4 @@ def test_a_rank_file_refuses_what_its_readers_would_merge(tmp_path: Path) -> Non
     tokenizer.extend(["ab", "ab", "abcd"], 300, verbose=False)
     assert tokenizer.merges == [(b"a", b"b")]
     with pytest.raises(FormatError, match="cannot hold"):
-        tokenizer.save_tiktoken(tmp_path / "ranks.tiktoken")
+        tokenizer.export(tmp_path / "ranks.tiktoken", "tiktoken")

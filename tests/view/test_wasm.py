@@ -407,10 +407,10 @@ def test_published_data_is_up_to_date() -> None:
 def test_gpt2_files(core: WasmCore, plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
     tokenizer = BPETokenizer.from_model(plain_tokenizer.model)
     tokenizer.add_special_tokens(["<|endoftext|>"])
-    tokenizer.save_gpt2(tmp_path)
+    tokenizer.export(tmp_path, "gpt2")
     (tmp_path / "tokenizer_config.json").unlink()
     vocab, merges = (tmp_path / "vocab.json").read_bytes(), (tmp_path / "merges.txt").read_bytes()
-    ours = BPETokenizer.from_gpt2(tmp_path)
+    ours = BPETokenizer.load(tmp_path, "gpt2")
     texts = ["def f(x): <|endoftext|>\n", *hostile_texts(mixtures=20)[::4]]
     for files in ([("vocab.json", vocab), ("merges.txt", merges)], [("a.bpe", merges), ("b", vocab)]):
         theirs = core.load(*files)
@@ -467,7 +467,7 @@ def test_a_broken_tokenizer_json_is_refused_or_works(core: WasmCore, index: int)
 def test_broken_gpt2_and_rank_files_are_refused_or_work(
     core: WasmCore, plain_tokenizer: BPETokenizer, tmp_path: Path
 ) -> None:
-    plain_tokenizer.save_gpt2(tmp_path)
+    plain_tokenizer.export(tmp_path, "gpt2")
     vocab, merges = (tmp_path / "vocab.json").read_bytes(), (tmp_path / "merges.txt").read_bytes()
     ranks = ranks_of(b"he", b"hel")
     for seed in range(200):
@@ -694,7 +694,7 @@ def test_real_rank_files(core: WasmCore, name: str, fixtures: Path, corpus_texts
 @pytest.mark.fixtures
 def test_real_gpt2_files(core: WasmCore, fixtures: Path, corpus_texts: list[str]) -> None:
     vocab, merges = (fixtures / "vocab" / name for name in ("gpt2-vocab.json", "gpt2-merges.txt"))
-    ours = BPETokenizer.from_gpt2(vocab, merges)
+    ours = BPETokenizer.load(vocab, "gpt2", merges=merges)
     theirs = core.load((vocab.name, vocab.read_bytes()), (merges.name, merges.read_bytes()))
     assert_info(theirs, ours)
     assert_same(theirs, ours, [*hostile_texts(mixtures=200), *corpus_texts])

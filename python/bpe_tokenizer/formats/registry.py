@@ -52,7 +52,8 @@ class Format:
         can_load: Whether the module has `load(path, **load_kwargs) -> Model`.
         can_save: Whether the module has `save(model, path)`. It returns the files it wrote, or the keyword
             arguments that `load` needs, or nothing.
-        takes_load_kwargs: Whether `load` takes `split_pattern` and `special_tokens`, which a file may lack.
+        load_kwargs: The keyword arguments of `load`: `split_pattern`, `special_tokens` and others that a file
+            may lack.
         is_directory: Whether `save` writes a directory.
         companions: Pairs of file names that are a tokenizer only together.
         aliases: Other names that the command line accepts, in lower case.
@@ -65,7 +66,7 @@ class Format:
     matches: Callable[[FileProbe], bool] | None = None
     can_load: bool = True
     can_save: bool = True
-    takes_load_kwargs: bool = False
+    load_kwargs: tuple[str, ...] = ()
     is_directory: bool = False
     companions: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
@@ -79,11 +80,9 @@ class Format:
         """Load a file or a directory of this format."""
         if not self.can_load:
             raise OptionError(f"{path}: a {self.title} cannot be loaded; it is written only")
-        if load_kwargs and not self.takes_load_kwargs:
-            raise OptionError(
-                f"{path}: a {self.title} holds its own split pattern and special tokens; "
-                f"leave out {' and '.join(load_kwargs)}"
-            )
+        if unknown := [name for name in load_kwargs if name not in self.load_kwargs]:
+            what = "no merges" if unknown == ["merges"] else "its own split pattern and special tokens"
+            raise OptionError(f"{path}: a {self.title} holds {what}; leave out {' and '.join(unknown)}")
         with read_errors(path):
             model: Model = self._module().load(path, **load_kwargs)
         return model
@@ -165,7 +164,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "tokens in base64 with their ranks; no split pattern, no special tokens",
                 extensions=(".tiktoken",),
                 matches=probe.is_tiktoken,
-                takes_load_kwargs=True,
+                load_kwargs=("split_pattern", "special_tokens"),
                 aliases=("openai",),
             ),
             Format(
@@ -174,7 +173,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "token strings with ids, and merges in a second file",
                 extensions=tuple(name for pair in probe.GPT2_PAIRS for name in pair),
                 matches=probe.is_gpt2,
-                takes_load_kwargs=True,
+                load_kwargs=("split_pattern", "special_tokens", "merges"),
                 is_directory=True,
                 companions=dict(probe.GPT2_PAIRS),
                 aliases=("gpt-2", "vocab.json", "merges.txt"),
@@ -235,11 +234,11 @@ def load(path: str | os.PathLike[str], format_name: str | None = None, **load_kw
     Args:
         path: The file or directory.
         format_name: The name of its format; None detects it.
-        load_kwargs: `split_pattern` and `special_tokens`, for formats that lack them; None counts as absent.
+        load_kwargs: Those of the format (`split_pattern`, `special_tokens`, ...); None counts as absent.
 
     Raises:
         FormatError: The format is unknown, or the file is broken or cannot be represented exactly.
-        OptionError: There is no such format, or the format takes no keyword arguments.
+        OptionError: There is no such format, or it does not take a keyword argument.
     """
     entry, path = detect(path) if format_name is None else (get_format(format_name), check_path("path", path))
     return entry.load(path, **{name: value for name, value in load_kwargs.items() if value is not None})
@@ -255,10 +254,13 @@ def save(model: Model, path: str | os.PathLike[str], format_name: str) -> Saved:
 
     Raises:
         FormatError: The format cannot hold something of the model.
-        OptionError: There is no such format, or it is read only.
+        OptionError: There is no such format, it is read only, or the name of a directory is that of a file.
         WriteError: A file cannot be written.
     """
-    return get_format(format_name).save(model, check_path("path", path))
+    entry, path = get_format(format_name), check_path("path", path)
+    if entry.is_directory and path.name not in entry.companions:
+        check_directory(path)
+    return entry.save(model, path)
 
 
 def check_directory(path: Path) -> None:
@@ -285,7 +287,7 @@ def check_directory(path: Path) -> None:
         known = [each for each in FORMATS.values() if each.can_save and written in each.extensions]
         if not known:
             return
-        advice = f"save_{known[0].module}(path) writes a {suffix} file"
+        advice = f"export(path, {known[0].name!r}) writes a {suffix} file"
     raise OptionError(f"{shorten(path.name)} has the name of a file, and save writes a directory: {advice}")
 
 

@@ -53,7 +53,7 @@ def test_a_vocabulary_with_its_merges(
     open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
 ) -> None:
     page = open_page({"small": small}, TEXT)
-    trained.save_gpt2(tmp_path)
+    trained.export(tmp_path, "gpt2")
     drop(page, {name: (tmp_path / name).read_bytes() for name in ("vocab.json", "merges.txt")})
     wait_for_count(page, trained.count_tokens(TEXT))
 
@@ -62,7 +62,7 @@ def test_ranks_need_a_pattern(
     open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
 ) -> None:
     page = open_page({"small": small}, TEXT)
-    trained.save_tiktoken(tmp_path / "mine.tiktoken")
+    trained.export(tmp_path / "mine.tiktoken", "tiktoken")
     drop(page, {"mine.tiktoken": (tmp_path / "mine.tiktoken").read_bytes()})
     wait_until(page, "document.querySelector('.picker-message').textContent.includes('no split pattern')")
     page.get_by_label("Its split pattern").select_option("gpt2")

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
@@ -125,9 +125,7 @@ def load(
     return Model(core, named, config.post_processor, config.others)
 
 
-def save(
-    model: Model, directory: str | Path, names: Literal["vocab.json", "encoder.json"] = "vocab.json"
-) -> list[Path]:
+def save(model: Model, path: str | Path) -> list[Path]:
     """Save a tokenizer as a pair of GPT-2 files, with a tokenizer_config.json.
 
     `transformers.AutoTokenizer.from_pretrained(directory)` opens it. The vocabulary file has all added
@@ -135,22 +133,21 @@ def save(
 
     Args:
         model: The model to save.
-        directory: The directory; created if necessary.
-        names: The name of the vocabulary file: `"vocab.json"`, with `merges.txt`, or `"encoder.json"`, with
-            `vocab.bpe`.
+        path: The directory, created if necessary, of `vocab.json` and `merges.txt`; or the path of that
+            `vocab.json`, or of an `encoder.json`, with `vocab.bpe` next to it.
 
     Returns:
         The files.
 
     Raises:
         FormatError: The format cannot hold something of the model.
-        OptionError: `names` has another value, or a tokenizer.json in the directory would hide the files.
+        OptionError: A tokenizer.json in the directory would hide the files.
         WriteError: A file cannot be written.
     """
-    pair = dict(GPT2_PAIRS).get(names) if isinstance(names, str) else None
-    if pair is None:
-        raise OptionError(f"names is {shorten(names)}; it must be 'vocab.json' or 'encoder.json'")
-    directory = check_path("directory", directory)
+    path, pairs = check_path("path", path), dict(GPT2_PAIRS)
+    if path.name not in pairs:
+        path /= "vocab.json"
+    directory = path.parent
     with write_errors(directory):
         is_hidden = (directory / "tokenizer.json").exists()
     if is_hidden:
@@ -159,15 +156,15 @@ def save(
         )
     core = require_mergeable(model, _NAME, normalization=True, prefix_space=True)
     added = core.added_tokens
-    vocab = _to_bytes(_write_vocab(core, added), names)
+    vocab = _to_bytes(_write_vocab(core, added), path.name)
     lines = ["#version: 0.2", *map(" ".join, core.printable_merges())]
     merges = "".join(f"{line}\n" for line in lines).encode("utf-8")
     files = {
         directory / "tokenizer_config.json": _to_bytes(
             _config(model, added, digest(vocab, merges)), "tokenizer_config.json"
         ),
-        directory / names: vocab,
-        directory / pair: merges,
+        path: vocab,
+        directory / pairs[path.name]: merges,
     }
     make_directory(directory)
     write_atomically(files)

@@ -228,7 +228,7 @@ def _in_directory(path: Path) -> Path:
         if (path / vocab).exists() and (path / merges).exists():
             raise FormatError(
                 f"{path}: holds no tokenizer.json, but GPT-2's {vocab} and {merges}; "
-                "load them with BPETokenizer.from_gpt2 or BPETokenizer.load"
+                "load them with BPETokenizer.load"
             )
     raise FormatError(f"{path}: holds no tokenizer.json")
 

@@ -72,7 +72,7 @@ class TiktokenEncoding(Protocol):
         """The texts of its special tokens."""
 
 
-class LoadKwargs(TypedDict):
+class LoadKwargs(TypedDict, total=False):
     """The arguments of `load` that a rank file does not hold.
 
     Args:
