@@ -62,10 +62,10 @@ def is_whole(name: str, before: dict[str, bytes], after: dict[str, bytes]) -> bo
     """Whether a failed writer left the old files, and a run also what it had finished."""
     if any(Path(path).name.startswith(".") for path in after):
         return False
-    if name.startswith("corpus"):  # `overwrite` removed the old shards; one may not be in the manifest yet
-        manifest = after["shards/manifest.json"]
-        unlisted = {path[:20] for path in after if Path(path).name.encode() not in manifest}
-        return len(unlisted - {"shards/manifest.json"}) <= 1
+    if name.startswith("corpus"):  # `overwrite` removed the old shards; one may not be in a record yet
+        records = b"".join(data for path, data in after.items() if path.startswith("shards/unit-"))
+        shards = {path for path in after if path.startswith("shards/tokens-")}
+        return len({path[:20] for path in shards if Path(path).name.encode() not in records}) <= 1
     return name == "checkpoint" or after == before
 
 

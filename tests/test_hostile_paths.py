@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -253,7 +254,7 @@ def test_manifests(tmp_path: Path) -> None:
     corpus.write_text("low\nlower\nlowest\n")
     tokenizer = small()
     tokenize_corpus(corpus, out, tokenizer, append_eos=False, shard_tokens=4, verbose=False)
-    path = out / "manifest.json"
+    path = out / "plan.json"
     data = path.read_bytes()
 
     def run(_: Path) -> None:
@@ -268,6 +269,13 @@ def test_manifests(tmp_path: Path) -> None:
         except TokenizerError:
             errors += 1
     assert errors > 20
+    path.write_bytes(data)
+    path = out / "unit-00000.json"
+    data = path.read_bytes()
+    for version in itertools.chain(hopeless(), break_bytes(data, 60), break_json(json.loads(data), 120)):
+        path.write_bytes(version)
+        with contextlib.suppress(TokenizerError):
+            run(path)
 
 
 @pytest.mark.sampled(0.5)

@@ -165,6 +165,8 @@ def test_another_fraction(corpus: list[Path], tmp_path: Path, tokenizer: BPEToke
         "tokens-00000.bin",
         "train.bin",
         "manifest.json",
+        "plan.json",
+        "unit-00000.json",
     }
     assert made.files == [out / "tokens-00000.bin"]
 

@@ -245,8 +245,12 @@ def test_runs_with_and_without_parts_are_not_mixed(
     tokenize_corpus(files, tmp_path / "plain", tokenizer)
     with pytest.raises(OptionError, match="plain holds a run without parts"):
         tokenize_corpus(files, tmp_path / "plain", tokenizer, part=0, of=1)
-    with pytest.raises(OptionError, match=r"plain holds no plan\.json"):
-        merge_manifests(tmp_path / "plain")
+    # A run without parts is finished by the same steps, also again.
+    before = contents(tmp_path / "plain")
+    merge_manifests(tmp_path / "plain", verify=True)
+    assert contents(tmp_path / "plain") == before
+    with pytest.raises(OptionError, match=r"nothing holds no plan\.json"):
+        merge_manifests(tmp_path / "nothing")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
     with pytest.raises(OptionError, match=r"mine holds other files \(thesis\.txt\)"):

@@ -21,8 +21,8 @@ import pytest
 import small_batches
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus.checksums import HashingFile
-from bpe_tokenizer.corpus.shard_store import ShardFile
 from bpe_tokenizer.corpus.shards import FORMATS
+from bpe_tokenizer.corpus.unit_shards import ShardFile
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
@@ -31,7 +31,7 @@ from token_files import as_jsonl, contents, flat, read_all
 # Runs that go on
 
 
-@pytest.mark.parametrize("damage", ["missing", "shorter", "changed", "truncated manifest list"])
+@pytest.mark.parametrize("damage", ["missing", "shorter", "changed", "shorter record", "no record"])
 def test_finished_shards_are_verified(
     damage: str, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer
 ) -> None:
@@ -46,13 +46,16 @@ def test_finished_shards_are_verified(
         broken.write_bytes(data[:-1])
     elif damage == "changed":
         broken.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    elif damage == "shorter record":  # as a killed run leaves it
+        record = json.loads((out / "unit-00000.json").read_bytes())
+        record |= {"shards": record["shards"][:2], "skipped": None}
+        (out / "unit-00000.json").unlink()
+        (out / "unit-00000.unfinished.json").write_text(json.dumps(record), encoding="utf-8")
     else:
-        manifest = json.loads((out / "manifest.json").read_bytes())
-        manifest |= {"shards": manifest["shards"][:2], "skipped": None, "complete": False}
-        (out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+        (out / "unit-00000.json").write_bytes(b"{")
     (out / ".tokens-00002.bin.0123456789abcdef.tmp").write_bytes(b"left by a kill")
     again = tokenize_corpus(corpus, out, tokenizer, "megatron", shard_tokens=25)
-    assert again == made._replace(kept=2)
+    assert again == made._replace(kept=0 if damage == "no record" else 2)
     assert contents(out) == expected
 
 
@@ -88,17 +91,29 @@ def test_other_settings_are_refused(
         with pytest.raises(OptionError, match=rf"it differs in: inputs{named}\)"):
             tokenize_corpus(inputs, out, tokenizer, shard_tokens=25)
     assert contents(out) == before
-    # The manifest of an earlier version, or a broken list.
-    manifest = json.loads(before["manifest.json"])
-    lists: list[dict[str, Any]] = [{}, {"inputs": [1]}, {"inputs": {}}, {"inputs": "x"}]
+    # A broken list.
+    plan = json.loads(before["plan.json"])
+    lists: list[Any] = [[1], {}, "x"]
     for listed in lists:
-        content = {**{key: value for key, value in manifest.items() if key != "inputs"}, **listed}
-        (out / "manifest.json").write_text(json.dumps(content), encoding="utf-8")
+        (out / "plan.json").write_text(json.dumps({**plan, "inputs": listed}), encoding="utf-8")
         with pytest.raises(OptionError, match=r"it differs in: inputs"):
             tokenize_corpus(new, out, tokenizer, shard_tokens=25)
     made = tokenize_corpus(corpus, out, tokenizer, "npy", overwrite=True)
-    assert sorted(contents(out)) == ["manifest.json", "tokens-00000.npy"]
+    assert sorted(contents(out)) == ["manifest.json", "plan.json", "tokens-00000.npy", "unit-00000.json"]
     assert made.documents == 1
+
+
+def test_a_run_of_an_earlier_version(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    """It has a manifest and no plan: it is overwritten, and does not go on."""
+    out = tmp_path / "out"
+    tokenize_corpus(corpus, out, tokenizer, shard_tokens=25)
+    expected = contents(out)
+    for name in ("plan.json", "unit-00000.json"):
+        (out / name).unlink()
+    with pytest.raises(OptionError, match="holds a run of an earlier version, which cannot go on"):
+        tokenize_corpus(corpus, out, tokenizer, shard_tokens=25)
+    tokenize_corpus(corpus, out, tokenizer, shard_tokens=25, overwrite=True)
+    assert contents(out) == expected
 
 
 def test_a_directory_of_others_is_refused(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
@@ -114,11 +129,18 @@ def test_a_directory_of_others_is_refused(corpus: Path, tmp_path: Path, tokenize
         '{"shards": {}}',
         '{"version": 1, "settings": [], "shards": [], "skipped": null}',
         '{"version": 2, "settings": {}, "shards": [], "skipped": null}',
-        '{"version": 1, "settings": {}, "skipped": null, "shards": [{"files": {"../x": [1, ""]}, '
-        '"documents": 1, "tokens": 1, "end": {"input": 0, "row": 0, "skipped": 0}}]}',
     ):
         (out / "manifest.json").write_text(text, encoding="utf-8")
         with pytest.raises(CorpusError, match=r"manifest\.json is not the manifest of a run"):
+            tokenize_corpus(corpus, out, tokenizer, overwrite=True)
+    for text in (
+        "",
+        "[]",
+        '{"settings": {}}',
+        '{"unit_bytes": null, "units": 1, "inputs": [], "settings": {}}',
+    ):
+        (out / "plan.json").write_text(text, encoding="utf-8")
+        with pytest.raises(CorpusError, match=r"plan\.json is not the plan of a run"):
             tokenize_corpus(corpus, out, tokenizer, overwrite=True)
     assert (out / "thesis.txt").read_text(encoding="utf-8") == "mine"
 
@@ -188,8 +210,9 @@ def test_a_failed_run_leaves_finished_shards_only(
         suffixes = FORMATS[name].suffixes
         # The third shard was not finished: whether the fourth document fits was not known.
         assert sorted(contents(tmp_path / name)) == [
-            "manifest.json",
+            "plan.json",
             *(f"tokens-{shard:05d}{suffix}" for shard in range(2) for suffix in suffixes),
+            "unit-00000.unfinished.json",
         ]
 
 
@@ -284,7 +307,7 @@ def test_a_killed_run_goes_on(name: Any, runs: int, tmp_path: Path, tokenizer: B
             time.sleep(chance.uniform(0, 0.03))
             process.kill()
             kills += process.wait() == -signal.SIGKILL
-    assert json.loads((tmp_path / "killed" / "manifest.json").read_bytes())["shards"]
+    assert json.loads((tmp_path / "killed" / "unit-00000.unfinished.json").read_bytes())["shards"]
     with run(tmp_path, "killed", name) as process:
         assert process.wait() == 0
     assert kills >= 1

@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.atomic import AtomicFile
+from bpe_tokenizer.atomic import AtomicFile, remove_abandoned
 from bpe_tokenizer.corpus import merge_manifests
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
 from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.corpus.unit_directory import UnitDirectory
 from bpe_tokenizer.corpus.units import run_unit
 from bpe_tokenizer.errors import CorpusError, WriteError
 from bpe_tokenizer.readers import ReadOptions, find_inputs
@@ -171,7 +170,7 @@ def test_a_thousand_tasks(
         scheduler = Scheduler(plan, out, tokenizer, seed, patch)
         scheduler.run()
     assert all(scheduler.happened[kind] > units // 50 for kind in ("raise", "kill", "twice", "repeated"))
-    UnitDirectory(out, plan).remove_abandoned()
+    remove_abandoned(out)
     made = merge_manifests(out, verify=True)
 
     tokenize_corpus(corpus, plain, tokenizer, "megatron")

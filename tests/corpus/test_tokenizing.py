@@ -263,7 +263,11 @@ def test_an_empty_corpus(data: bytes, tmp_path: Path, tokenizer: BPETokenizer) -
     path.write_bytes(data)
     with pytest.raises(CorpusError, match="the corpus is empty"):
         tokenize_corpus(path, tmp_path / "out", tokenizer, append_eos=False, documents="line")
-    assert list(contents(tmp_path / "out")) == ["manifest.json"]
+    assert sorted(contents(tmp_path / "out")) == ["plan.json", "unit-00000.json"]
+    # Nothing is lost, so another corpus may follow.
+    path.write_bytes(b'{"text": "low"}\n')
+    made = tokenize_corpus(path, tmp_path / "out", tokenizer, documents="line")
+    assert (made.documents, made.kept) == (1, 0)
 
 
 # The ends of documents

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -18,8 +17,9 @@ import pytest
 import small_batches
 from bpe_tokenizer import BPETokenizer, WriteError, locks
 from bpe_tokenizer.corpus import packer
-from bpe_tokenizer.corpus.shard_directory import ShardDirectory
+from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.shards import FORMATS
+from bpe_tokenizer.corpus.unit_shards import UnitShards
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import contents
@@ -92,8 +92,8 @@ def overtaken(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     [
         (packer.ShardPacker, "_write", "nanogpt", False),
         (packer.ShardPacker, "_finish_shard", "megatron", True),
-        (ShardDirectory, "add", "megatron", False),
-        (ShardDirectory, "_write_manifest", "nanogpt", True),
+        (UnitShards, "add", "megatron", False),
+        (CorpusDirectory, "save", "nanogpt", True),
     ],
 )
 def test_a_run_that_was_overtaken_changes_nothing(
@@ -114,7 +114,7 @@ def test_a_run_that_was_overtaken_changes_nothing(
         (out / locks.RUN_LOCK).unlink()  # by someone who believes that the first run has ended
         with pytest.MonkeyPatch.context() as patch:
             if not does_second_finish:
-                patch.setattr(ShardDirectory, "complete", interrupted)
+                patch.setattr(UnitShards, "commit", interrupted)
             with contextlib.suppress(KeyboardInterrupt):
                 tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=60)
         after_second.update(snapshot(out))
@@ -137,40 +137,17 @@ def test_a_shard_of_the_wrong_size_is_not_listed(
 ) -> None:
     if name == "parquet":
         pytest.importorskip("pyarrow")
-    add = ShardDirectory.add
+    add = UnitShards.add
 
-    def grow(self: ShardDirectory, files: Any, *rest: Any) -> None:
+    def grow(self: UnitShards, files: Any, *rest: Any) -> None:
         files[-1].stream.seek(0, os.SEEK_END)
         files[-1].stream.write(b"\0")
         add(self, files, *rest)
 
-    monkeypatch.setattr(ShardDirectory, "add", grow)
+    monkeypatch.setattr(UnitShards, "add", grow)
     with pytest.raises(WriteError, match=r"tokens-00000\.\w+: \d+ documents with \d+ ids take"):
         tokenize_corpus(corpus, tmp_path / "out", tokenizer, name)
-    assert json.loads((tmp_path / "out" / "manifest.json").read_bytes())["shards"] == []
-    assert sorted(contents(tmp_path / "out")) == ["manifest.json"]
-
-
-def test_another_shard_is_not_replaced(
-    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out"
-    add = ShardDirectory.add
-
-    def late(self: ShardDirectory, *arguments: Any) -> None:
-        (out / "tokens-00001.idx").write_bytes(b"another run's")
-        add(self, *arguments)
-
-    monkeypatch.setattr(ShardDirectory, "add", late)
-    with pytest.raises(WriteError, match=r"tokens-00001\.idx: cannot be written: File exists"):
-        tokenize_corpus(corpus, out, tokenizer, "megatron", shard_tokens=60)
-    assert (out / "tokens-00001.idx").read_bytes() == b"another run's"
-    assert sorted(contents(out)) == [
-        "manifest.json",
-        "tokens-00000.bin",
-        "tokens-00000.idx",
-        "tokens-00001.idx",
-    ]
+    assert sorted(contents(tmp_path / "out")) == ["plan.json"]
 
 
 @pytest.mark.parametrize("link_fails", [False, True])

@@ -75,7 +75,7 @@ def check_same_shards(tokenize: Tokenize, directory: Path, tokenizer: BPETokeniz
     (directory / "out" / "unit-00001.json").unlink()
     events.clear()
     again = tokenize(files, directory / "out", tokenizer, on_event=events.append, **options)
-    assert [event["unit"] for event in events if event["event"] == "unit"] == [1]
+    assert [event["unit"] for event in events if event["event"] == "unit" and not event["kept"]] == [1]
     assert 0 < again.kept < len(again.files)
     assert contents(directory / "out") == contents(directory / "local")
     with pytest.raises(OptionError, match="differs in: shard_tokens"):
@@ -130,13 +130,13 @@ def check_two_runs(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer)
 
 def _killing(run_unit: Callable[..., Any], kill: Callable[[], None]) -> Callable[..., Any]:
     def run(work: Any, unit: Any) -> Any:
-        from bpe_tokenizer.corpus.unit_directory import UnitShards
+        from bpe_tokenizer.corpus.unit_shards import UnitShards
 
         commit = UnitShards.commit
 
-        def commit_late(shards: UnitShards) -> Any:
+        def commit_late(shards: UnitShards, skipped: Any) -> Any:
             kill()
-            return commit(shards)
+            return commit(shards, skipped)
 
         UnitShards.commit = commit_late  # type: ignore[method-assign, assignment]
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bpe_tokenizer.corpus.merging import merge_manifests
 from bpe_tokenizer.corpus.packed_shards import PackedSequences
-from bpe_tokenizer.corpus.pipeline import TokenizedCorpus, tokenize_corpus
+from bpe_tokenizer.corpus.pipeline import merge_manifests, tokenize_corpus
+from bpe_tokenizer.corpus.result import TokenizedCorpus
 
 __all__ = ["PackedSequences", "TokenizedCorpus", "merge_manifests", "tokenize_corpus"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import pickle
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,9 @@ __all__ = [
     "JOINED_FILES",
     "join_shards",
     "nanogpt_meta",
+    "training_files",
     "unlink_training_name",
     "write_meta",
-    "write_training_name",
 ]
 
 _META = "meta.pkl"
@@ -82,14 +83,31 @@ def join_shards(
     return [*others, *joined]
 
 
-def write_training_name(shard: Path) -> None:
-    """Give the only shard of a run without documents for validation the name that nanoGPT opens: `train.bin`.
+def training_files(files: list[Path], settings: Mapping[str, Any]) -> list[Path]:
+    """Give the shards of a finished run the names that the training program opens.
 
-    A file system without hard links does not get it.
+    With a division of the documents, shards are joined where the format needs that. The only shard of another
+    run gets the name that nanoGPT opens, `train.bin`, where the file system has hard links.
+
+    Args:
+        files: The files of the shards, in order.
+        settings: The settings of the run, as JSON values.
+
+    Returns:
+        The files that the training program reads.
+
+    Raises:
+        CorpusError: As in `join_shards`.
+        WriteError: As in `join_shards`.
     """
-    path = shard.with_name("train.bin")
-    if not (path.exists() and path.samefile(shard)):
-        _link(shard, path)
+    if settings.get("val_fraction") is not None:
+        names = [path.name for path in files]
+        return join_shards(files[0].parent, names, settings["format"], settings["dtype"])
+    if settings["format"] == "nanogpt" and len(files) == 1:
+        path = files[0].with_name("train.bin")
+        if not (path.exists() and path.samefile(files[0])):
+            _link(files[0], path)
+    return files
 
 
 def unlink_training_name(shard: Path) -> None:

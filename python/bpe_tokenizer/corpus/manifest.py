@@ -1,4 +1,4 @@
-"""The shards of a run, and the file that lists them."""
+"""The shards of a run: the record of each unit, and the manifest, which lists all of them at the end."""
 
 from __future__ import annotations
 
@@ -6,20 +6,29 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
+from bpe_tokenizer.atomic import write_errors
+from bpe_tokenizer.corpus.checksums import is_intact
+from bpe_tokenizer.corpus.input_list import inputs_digest
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import Position
 
-__all__ = ["MANIFEST", "SHARD_NAME", "Manifest", "Shard", "count_of", "read_json"]
+__all__ = ["MANIFEST", "Files", "Shard", "UnitRecord", "count_of", "manifest_of", "read_json"]
 
 MANIFEST = "manifest.json"
 _VERSION = 1
-# The files of shards: of a run, or of a unit of it.
-SHARD_NAME = re.compile(
+_SHARD_NAME = re.compile(
     r"tokens-(\d{5,}-)?\d{5,}(\.(train|val))?(\.(cu_seqlens|lengths))?\.(bin|idx|npy|parquet)"
 )
+_LIST_NAME = re.compile(r"skipped-\d{5,}-\d{5,}\.jsonl")
+# The manifest of a run without parts lists at most this many inputs.
+_MAX_LISTED = 100_000
+
+# The size and the SHA-256 of files, by name.
+Files = Mapping[str, tuple[int, str]]
 
 
 @dataclass(frozen=True)
@@ -27,25 +36,28 @@ class Shard:
     """A finished shard.
 
     Args:
-        files: The size and the SHA-256 of each file, by name.
+        files: The token files.
         documents: Number of documents.
         tokens: Number of ids.
-        end: The position of its last document in the inputs; None in a unit.
+        end: The position of its last document in the inputs of the unit.
+        skipped: The list of the rows that were skipped since the shard before; empty without such rows.
     """
 
-    files: Mapping[str, tuple[int, str]]
+    files: Files
     documents: int
     tokens: int
-    end: Position | None = None
+    end: Position
+    skipped: Files = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the shard as a JSON value."""
-        value: dict[str, Any] = {
-            "files": {name: list(each) for name, each in self.files.items()},
+        return {
+            "files": _listed(self.files),
             "documents": self.documents,
             "tokens": self.tokens,
+            "end": self.end._asdict(),
+            "skipped": _listed(self.skipped),
         }
-        return value if self.end is None else {**value, "end": self.end._asdict()}
 
     @classmethod
     def from_json(cls, value: Any) -> Shard:
@@ -54,77 +66,138 @@ class Shard:
         Raises:
             ValueError, KeyError, TypeError, AttributeError: It is not that of a shard.
         """
-        files: dict[str, tuple[int, str]] = {}
-        for name, (size, sha256) in value["files"].items():
-            # These files may be removed, so a name must be that of a shard.
-            if not SHARD_NAME.fullmatch(name) or not isinstance(sha256, str):
-                raise ValueError
-            files[name] = (count_of(size), sha256)
-        end = value.get("end")
-        position = None if end is None else Position(*(count_of(end[name]) for name in Position._fields))
-        return cls(files, count_of(value["documents"]), count_of(value["tokens"]), position)
+        files, skipped = _files(value["files"], _SHARD_NAME), _files(value["skipped"], _LIST_NAME)
+        end = Position(*(count_of(value["end"][name]) for name in Position._fields))
+        return cls(files, count_of(value["documents"]), count_of(value["tokens"]), end, skipped)
 
 
-@dataclass
-class Manifest:
-    """All shards of a run.
+@dataclass(frozen=True)
+class UnitRecord:
+    """What a unit has: the shards that are finished.
 
     Args:
-        settings: All settings that the contents of the shards depend on, as JSON values.
+        unit: The number of the unit.
+        plan: The SHA-256 of the plan.
         shards: The finished shards, in order.
-        skipped: Number of bad rows skipped in the run; None until the run is complete.
-        inputs: The inputs, as `listed_inputs` returns them; None for very many, and in manifests of earlier
-            versions. The digest in `settings` decides whether they are the same.
+        skipped: Number of bad rows that were skipped; None until the unit is complete.
+        rest: The list of the rows that were skipped after the last shard; empty without such rows.
     """
 
-    settings: Mapping[str, Any]
-    shards: list[Shard] = field(default_factory=list)
+    unit: int
+    plan: str
+    shards: tuple[Shard, ...] = ()
     skipped: int | None = None
-    inputs: Sequence[Mapping[str, Any]] | None = None
+    rest: Files = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of the unit is in the shards."""
+        return self.skipped is not None
 
     @property
     def documents(self) -> int:
-        """Number of documents in the finished shards."""
+        """Number of documents."""
         return sum(shard.documents for shard in self.shards)
 
     @property
     def tokens(self) -> int:
-        """Number of ids in the finished shards."""
+        """Number of ids."""
         return sum(shard.tokens for shard in self.shards)
 
+    @property
+    def lists(self) -> list[str]:
+        """The names of the lists of skipped rows, in order."""
+        return list(chain.from_iterable([*(shard.skipped for shard in self.shards), self.rest]))
+
     def to_bytes(self) -> bytes:
-        """Return the contents of the file."""
+        """Return the contents of the record's file."""
         content = {
             "version": _VERSION,
-            "complete": self.skipped is not None,
+            "unit": self.unit,
+            "plan": self.plan,
             "documents": self.documents,
             "tokens": self.tokens,
             "skipped": self.skipped,
-            "settings": dict(self.settings),
-            **({} if self.inputs is None else {"inputs": self.inputs}),
             "shards": [shard.to_json() for shard in self.shards],
+            "rest": _listed(self.rest),
         }
         return (json.dumps(content, indent=1) + "\n").encode()
 
     @classmethod
-    def read(cls, path: Path) -> Manifest:
-        """Read a manifest.
+    def read(cls, path: Path, unit: int, plan: str) -> UnitRecord | None:
+        """Read the record of a unit; None if there is none of this unit and plan."""
+        if not path.exists():
+            return None
+        value = read_json(path)
+        try:
+            if [value[key] for key in ("version", "unit", "plan")] != [_VERSION, unit, plan]:
+                return None
+            skipped = None if value["skipped"] is None else count_of(value["skipped"])
+            shards = tuple(map(Shard.from_json, value["shards"]))
+            return cls(unit, plan, shards, skipped, _files(value["rest"], _LIST_NAME))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def damaged(self, path: Path, verify: bool) -> list[str]:
+        """Return the names of the unit's files that are missing or changed.
+
+        Args:
+            path: The record's file.
+            verify: Compare the hashes of all files too, not only sizes and times.
 
         Raises:
-            CorpusError: The file cannot be read, or is not a manifest.
+            CorpusError: A file cannot be read.
         """
-        content = read_json(path)
-        try:
-            if not isinstance(content["settings"], dict) or content["version"] != _VERSION:
-                raise ValueError
-            shards = [Shard.from_json(each) for each in content["shards"]]
-            skipped = content["skipped"]
-            skipped = None if skipped is None else count_of(skipped)
-            return cls(content["settings"], shards, skipped, content.get("inputs"))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise CorpusError(
-                f"{path} is not the manifest of a run of this version; write to a new directory"
-            ) from None
+        with write_errors(path):
+            listed = path.stat().st_mtime_ns
+        every = chain(*((shard.files, shard.skipped) for shard in self.shards), [self.rest])
+        return [
+            name
+            for files in every
+            for name, (size, sha256) in files.items()
+            if not is_intact(path.parent / name, size, sha256, listed, verify)
+        ]
+
+    def intact(self, path: Path, verify: bool) -> UnitRecord:
+        """Return the record without the first shard that is missing or changed, and all later ones.
+
+        Arguments and errors: `damaged`.
+        """
+        broken = set(self.damaged(path, verify))
+        if not broken:
+            return self
+        kept = takewhile(lambda shard: broken.isdisjoint({*shard.files, *shard.skipped}), self.shards)
+        return UnitRecord(self.unit, self.plan, tuple(kept))
+
+
+def manifest_of(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> bytes:
+    """Return the contents of the manifest.
+
+    Args:
+        plan: The plan as JSON values.
+        records: The records of all units, in order.
+    """
+    in_parts, inputs = plan["unit_bytes"] is not None, plan["inputs"]
+    shards = [shard.to_json() for record in records for shard in record.shards]
+    for shard in shards:
+        del shard["skipped"]
+        if in_parts:
+            del shard["end"]
+    content = {
+        "version": _VERSION,
+        "complete": True,
+        "documents": sum(record.documents for record in records),
+        "tokens": sum(record.tokens for record in records),
+        "skipped": sum(record.skipped or 0 for record in records),
+        "settings": {
+            **plan["settings"],
+            **({"unit_bytes": plan["unit_bytes"]} if in_parts else {}),
+            "inputs": inputs_digest(inputs),
+        },
+        **({} if in_parts or len(inputs) > _MAX_LISTED else {"inputs": inputs}),
+        "shards": shards,
+    }
+    return (json.dumps(content, indent=1) + "\n").encode()
 
 
 def read_json(path: Path) -> Any:
@@ -150,3 +223,16 @@ def count_of(value: object) -> int:
     if type(value) is not int or value < 0:
         raise ValueError
     return value
+
+
+def _listed(files: Files) -> dict[str, list[Any]]:
+    return {name: list(each) for name, each in files.items()}
+
+
+def _files(value: Any, names: re.Pattern[str]) -> Files:
+    files: dict[str, tuple[int, str]] = {}
+    for name, (size, sha256) in value.items():
+        if not names.fullmatch(name) or not isinstance(sha256, str):
+            raise ValueError
+        files[name] = (count_of(size), sha256)
+    return files

@@ -12,8 +12,8 @@ from bpe_tokenizer.atomic import write_errors
 from bpe_tokenizer.corpus.encoded import EncodedBatch
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
-from bpe_tokenizer.corpus.shard_store import ShardFile, ShardStore
 from bpe_tokenizer.corpus.shards import ShardWriter
+from bpe_tokenizer.corpus.unit_shards import ShardFile, UnitShards
 from bpe_tokenizer.corpus.validation import SplitShard
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import BadRow, Position
@@ -22,7 +22,7 @@ __all__ = ["ShardPacker"]
 
 
 class ShardPacker:
-    """Fills a store with shards.
+    """Fills the shards of a unit.
 
     Args:
         store: Where finished shards go; new ones follow those that are there.
@@ -32,7 +32,7 @@ class ShardPacker:
     """
 
     def __init__(
-        self, store: ShardStore, settings: CorpusSettings, names: Sequence[str], start: Position
+        self, store: UnitShards, settings: CorpusSettings, names: Sequence[str], start: Position
     ) -> None:
         self._store = store
         self._format = settings.shard_format
@@ -106,6 +106,7 @@ class ShardPacker:
                 self._end = Position(batch.input, row, self._skipped_rows)
             if end < len(lengths):
                 self._finish_shard()
+                self._store.save()
             start = end
         for row_of_none in batch.bad[bad:]:
             self._skip(row_of_none)
@@ -131,9 +132,9 @@ class ShardPacker:
         lengths: npt.NDArray[np.int64],
         validation: npt.NDArray[np.bool_] | None,
     ) -> None:
-        with write_errors(self._store.directory):
+        with write_errors(self._store.directory.path):
             if self._writer is None:
-                for path in self._store.names(len(self._store.shards), self._format.suffixes):
+                for path in self._store.names(self._format.suffixes):
                     self._files.append(ShardFile(path))
                 streams = [file.hashing for file in self._files]
                 self._writer = self._format.open(cast("list[BinaryIO]", streams), self._dtype)
@@ -149,7 +150,7 @@ class ShardPacker:
     def _finish_shard(self) -> None:
         if self._writer is None:
             return
-        with write_errors(self._store.directory):
+        with write_errors(self._store.directory.path):
             self._writer.finish()
         sizes = self._writer.sizes(self._documents, self._tokens)
         skipped = [row for row in self._skipped if row[:2] < self._end[:2]]

@@ -1,32 +1,29 @@
-"""`tokenize_corpus`: turns files of text into files of ids."""
+"""`tokenize_corpus`: turns files of text into files of ids; `merge_manifests` ends a run in parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 
 from bpe_tokenizer.arguments import check_flag, check_integer, check_path
 from bpe_tokenizer.corpus.byte_sizes import byte_size
+from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.encoded import BatchEncoder
-from bpe_tokenizer.corpus.input_list import inputs_digest, listed_inputs
 from bpe_tokenizer.corpus.joining import write_meta
+from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.packing import PackStrategy
-from bpe_tokenizer.corpus.plan import plan_units
-from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus, files_of
+from bpe_tokenizer.corpus.plan import Unit, plan_units
+from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
 from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.corpus.shard_directory import ShardDirectory
 from bpe_tokenizer.corpus.shards import ShardFormatName, TokenType
-from bpe_tokenizer.corpus.unit_directory import UnitDirectory, UnitRecord
-from bpe_tokenizer.corpus.units import write_unit
-from bpe_tokenizer.corpus.writing import write_shards
-from bpe_tokenizer.errors import CorpusError, OptionError
-from bpe_tokenizer.readers import DocumentEnd, Input, InputFormat, OnError, ReadOptions, find_sources
+from bpe_tokenizer.corpus.units import run_units, write_unit
+from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError, ReadOptions, find_sources
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
 
-__all__ = ["TokenizedCorpus", "tokenize_corpus"]
+__all__ = ["merge_manifests", "tokenize_corpus"]
 
 
 def tokenize_corpus(
@@ -159,22 +156,63 @@ def tokenize_corpus(
     overwrite, verify = check_flag("overwrite", overwrite), check_flag("verify", verify)
     chosen = _check_part(part, of, overwrite)
     size = byte_size("unit_bytes", unit_bytes)
-    directory = check_path("output", output)
+    path = check_path("output", output)
     sources = find_sources(inputs, read, settings.recognized(tokenizer))
     encoder = BatchEncoder(tokenizer, settings, threads)
-    with ProgressBar.shown(verbose) as bar:
-        if chosen is None:
-            made = _whole(sources, directory, settings, encoder, overwrite, verify, bar, on_event)
+    plan = plan_units(sources, settings, size if chosen else None)
+    with ProgressBar.shown(verbose) as bar, CorpusDirectory.open(path, plan, overwrite) as directory:
+
+        def write(units: Sequence[Unit], report: RunReport) -> Iterator[UnitRecord]:
+            for unit in units:
+                yield write_unit(directory, plan, unit, encoder, report, verify)
+
+        units = plan.units[part::of] if chosen else plan.units
+        records, kept, report = run_units(directory, plan, units, write, verify, bar, on_event, **chosen)
+        if chosen:
+            made = TokenizedCorpus.of(path, records, settings.dtype, kept)
         else:
-            made = _part(sources, directory, settings, encoder, size, chosen, verify, bar, on_event)
+            made = directory.finish(records, kept)
+        report.end(made)
     if settings.has_meta:
-        write_meta(directory, tokenizer)
+        write_meta(path, tokenizer)
     return made
 
 
-def _check_part(part: int | None, of: int | None, overwrite: bool) -> tuple[int, int] | None:
+def merge_manifests(
+    output: PathLike,
+    *,
+    of: int | None = None,
+    verify: bool = False,
+) -> TokenizedCorpus:
+    """Write the manifest of a run in parts, after all parts are finished.
+
+    It lists the shards of all units in order. Any process may write it, also again: the bytes are the same.
+
+    Args:
+        output: The output directory of the parts.
+        of: The number of parts, to name the parts that are missing.
+        verify: Compare the hashes of all files too, not only their sizes and times.
+
+    Returns:
+        The files, with the numbers of documents and tokens.
+
+    Raises:
+        CorpusError: A unit is missing or was damaged, or the corpus has no text.
+        OptionError: The directory does not hold a run in parts.
+        WriteError: The manifest cannot be written.
+
+    `tokenize_corpus` has an example.
+    """
+    path = check_path("output", output)
+    count = None if of is None else check_integer("of", of, 1)
+    directory = CorpusDirectory.of_parts(path)
+    records = directory.records(count, check_flag("verify", verify))
+    return directory.finish(records, sum(len(record.shards) for record in records))
+
+
+def _check_part(part: int | None, of: int | None, overwrite: bool) -> dict[str, int]:
     if part is None and of is None:
-        return None
+        return {}
     if part is None or of is None:
         raise OptionError("part and of belong together: part=0, of=8 does the first of eight parts")
     count = check_integer("of", of, 1)
@@ -184,99 +222,4 @@ def _check_part(part: int | None, of: int | None, overwrite: bool) -> tuple[int,
             "overwrite is not possible with part: other parts may write into the directory; remove it before "
             "all parts"
         )
-    return number, count
-
-
-def _whole(
-    sources: Sequence[Input],
-    path: Path,
-    settings: CorpusSettings,
-    encoder: BatchEncoder,
-    overwrite: bool,
-    verify: bool,
-    bar: ProgressBar,
-    on_event: OnEvent | None,
-) -> TokenizedCorpus:
-    """Write all documents into one sequence of shards."""
-    inputs = listed_inputs(sources)
-    total = _size(sources)
-    values = {**settings.to_json(), "inputs": inputs_digest(inputs)}
-    with ShardDirectory.open(path, values, inputs, overwrite, verify) as directory:
-        kept = len(directory.shards)
-        if kept and total is None:
-            raise OptionError(
-                f"{path} holds shards of a run from standard input, which cannot be read again: "
-                "overwrite them, or put the corpus into a file"
-            )
-        report = RunReport(bar, on_event, total)
-        report.event("start", output=str(path), inputs=len(sources), total_bytes=total, kept=kept)
-        if directory.manifest.skipped is None:
-            skipped = write_shards(sources, None, settings, encoder, directory, directory.end, report)
-            if directory.manifest.tokens == 0:
-                raise CorpusError("the corpus is empty: its documents have no text")
-            directory.complete(skipped)
-        made = TokenizedCorpus.of(path, directory.manifest, kept)
-    return _ended(report, made)
-
-
-def _part(
-    sources: Sequence[Input],
-    path: Path,
-    settings: CorpusSettings,
-    encoder: BatchEncoder,
-    unit_bytes: int,
-    part: tuple[int, int],
-    verify: bool,
-    bar: ProgressBar,
-    on_event: OnEvent | None,
-) -> TokenizedCorpus:
-    """Write the units of a part, each with shards for itself."""
-    plan = plan_units(sources, settings, unit_bytes)
-    directory = UnitDirectory(path, plan)
-    directory.remove_abandoned()
-    units = plan.units_of(*part)
-    total = sum(map(plan.stored_bytes, units))
-    report = RunReport(bar, on_event, total)
-    report.event(
-        "start",
-        output=str(path),
-        inputs=len(sources),
-        total_bytes=total,
-        part=part[0],
-        of=part[1],
-        units=len(units),
-        all_units=len(plan.units),
-    )
-    records: list[UnitRecord] = []
-    kept = 0
-    for unit in units:
-        record = directory.committed(unit, verify)
-        is_kept = record is not None
-        if record is None:
-            record = write_unit(directory, unit, encoder, report)
-        else:
-            kept += len(record.shards)
-        records.append(record)
-        report.event("unit", unit=unit.number, shards=len(record.shards), tokens=record.tokens, kept=is_kept)
-        report.unit_done(plan.stored_bytes(unit), record.documents, record.tokens)
-    made = TokenizedCorpus(
-        files_of(path, (shard for record in records for shard in record.shards)),
-        sum(record.documents for record in records),
-        sum(record.tokens for record in records),
-        sum(record.skipped for record in records),
-        settings.dtype,
-        kept,
-    )
-    return _ended(report, made)
-
-
-def _ended(report: RunReport, made: TokenizedCorpus) -> TokenizedCorpus:
-    report.event("end", **{**made._asdict(), "files": [str(path) for path in made.files]})
-    return made
-
-
-def _size(sources: Sequence[Input]) -> int | None:
-    """Return the total number of bytes to read; None for standard input and pipes."""
-    if not all(source.is_regular for source in sources):
-        return None
-    return sum(source.size for source in sources)
+    return {"part": number, "of": count}

@@ -54,13 +54,14 @@ class Plan:
     Args:
         inputs: The files, in order.
         settings: What the contents of the shards depend on.
-        unit_bytes: The size of a unit: larger files are divided if their format permits it.
+        unit_bytes: The size of a unit: larger files are divided if their format permits it. None for a run
+            without parts.
         units: The units, in order.
     """
 
     inputs: tuple[Input, ...]
     settings: CorpusSettings
-    unit_bytes: int
+    unit_bytes: int | None
     units: tuple[Unit, ...]
 
     @cached_property
@@ -73,13 +74,14 @@ class Plan:
         """The name of each input."""
         return input_names(self.inputs)
 
-    def units_of(self, part: int, of: int) -> tuple[Unit, ...]:
-        """Return the units of a part of the run."""
-        return self.units[part::of]
-
     def stem(self, unit: Unit) -> str:
         """Return the number of a unit in the names of files."""
         return unit_stem(unit.number, len(self.units))
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether all inputs can be read again: none is standard input or a pipe."""
+        return all(each.is_regular for each in self.inputs)
 
     def stored_bytes(self, unit: Unit) -> int:
         """Return the stored bytes of a unit, for progress."""
@@ -118,7 +120,7 @@ def unit_stem(number: int, units: int) -> str:
     return f"{number:0{digits}d}"
 
 
-def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: int) -> Plan:
+def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: int | None) -> Plan:
     """Divide a corpus into units.
 
     Small files in sequence are one unit. A large file of lines without compression is divided into ranges of
@@ -127,7 +129,8 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
     Args:
         inputs: The files, from `find_inputs`.
         settings: What the contents of the shards depend on.
-        unit_bytes: The size of a unit in stored bytes.
+        unit_bytes: The size of a unit in stored bytes. None makes one unit of all files, for a run without
+            parts.
 
     Raises:
         CorpusError: A file cannot be read.
@@ -140,6 +143,8 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
     >>> [unit.inputs for unit in plan_units(files, settings, 20).units]
     [2, 2, 1]
     """
+    if unit_bytes is None:
+        return Plan(tuple(inputs), settings, None, (Unit(0, 0, len(inputs)),))
     if not all(each.is_regular for each in inputs):
         raise OptionError("standard input and pipes cannot be divided into parts; put the corpus into files")
     units: list[Unit] = []

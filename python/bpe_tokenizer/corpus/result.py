@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from bpe_tokenizer.corpus.joining import join_shards, write_training_name
-from bpe_tokenizer.corpus.manifest import Manifest, Shard
+from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.shards import TokenType
 from bpe_tokenizer.errors import shorten
 
@@ -45,29 +44,22 @@ class TokenizedCorpus(NamedTuple):
         )
 
     @classmethod
-    def of(cls, directory: Path, manifest: Manifest, kept: int) -> TokenizedCorpus:
-        """Return the result of a complete manifest. Joins its shards, if the format needs that.
+    def of(
+        cls, directory: Path, records: Sequence[UnitRecord], dtype: TokenType, kept: int
+    ) -> TokenizedCorpus:
+        """Return the result of units.
 
-        Raises:
-            CorpusError: The documents cannot be divided, or a shard cannot be read.
-            WriteError: A joined file cannot be written.
+        Args:
+            directory: The output directory.
+            records: The records of the units, in order.
+            dtype: The type of an id.
+            kept: Number of shards that an earlier run had finished.
         """
-        files = files_of(directory, manifest.shards)
-        if manifest.settings.get("val_fraction") is not None:
-            names = [path.name for path in files]
-            files = join_shards(directory, names, manifest.settings["format"], manifest.settings["dtype"])
-        elif manifest.settings["format"] == "nanogpt" and len(files) == 1:
-            write_training_name(files[0])
         return cls(
-            files,
-            manifest.documents,
-            manifest.tokens,
-            manifest.skipped or 0,
-            manifest.settings["dtype"],
+            [directory / name for record in records for shard in record.shards for name in shard.files],
+            sum(record.documents for record in records),
+            sum(record.tokens for record in records),
+            sum(record.skipped or 0 for record in records),
+            dtype,
             kept,
         )
-
-
-def files_of(directory: Path, shards: Iterable[Shard]) -> list[Path]:
-    """Return the files of shards, in order."""
-    return [directory / name for shard in shards for name in shard.files]

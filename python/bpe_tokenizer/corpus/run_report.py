@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from bpe_tokenizer.corpus.manifest import Shard
+from bpe_tokenizer.corpus.manifest import Shard, UnitRecord
+from bpe_tokenizer.corpus.result import TokenizedCorpus
 from bpe_tokenizer.readers import BadRow, Input
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -46,6 +47,10 @@ class RunReport:
         if self._on_event is not None:
             self._on_event({"event": name, **values})
 
+    def end(self, made: TokenizedCorpus) -> None:
+        """Report the end of the run."""
+        self.event("end", **{**made._asdict(), "files": [str(path) for path in made.files]})
+
     def shards(self, shards: Sequence[Shard]) -> None:
         """Report finished shards."""
         for shard in shards:
@@ -59,11 +64,19 @@ class RunReport:
             self.event("warning", message=message, file=name, row=row.row, problem=row.problem)
         self._warnings += len(rows)
 
-    def unit_done(self, read: int, documents: int, tokens: int) -> None:
-        """Add the totals of a unit to those of the next ones."""
+    def unit(self, record: UnitRecord, read: int, is_kept: bool) -> None:
+        """Report a complete unit, and add its totals to those of the next ones.
+
+        Args:
+            record: The record of the unit.
+            read: Number of its stored bytes.
+            is_kept: Whether an earlier run has made it.
+        """
+        shards = len(record.shards)
+        self.event("unit", unit=record.unit, shards=shards, tokens=record.tokens, kept=is_kept)
         self._unit_read += read
-        self._unit_documents += documents
-        self._unit_tokens += tokens
+        self._unit_documents += record.documents
+        self._unit_tokens += record.tokens
         self.progress(0, 0, 0)
 
     def progress(self, read: int, documents: int, tokens: int) -> None:

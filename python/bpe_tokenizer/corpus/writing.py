@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack, closing
 
 from bpe_tokenizer.corpus.encoded import BatchEncoder, EncodedBatch
 from bpe_tokenizer.corpus.packer import ShardPacker
+from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.run_report import RunReport
-from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.corpus.shard_store import ShardStore
 from bpe_tokenizer.corpus.shuffle import shuffle_documents
 from bpe_tokenizer.corpus.stages import ordered_map
-from bpe_tokenizer.readers import BadRow, DocumentBatch, Input, Position, read_batches
+from bpe_tokenizer.corpus.unit_shards import UnitShards
+from bpe_tokenizer.readers import BadRow, DocumentBatch, Position, read_batches
 
 __all__ = ["write_shards"]
 
@@ -22,26 +21,18 @@ _ID_BYTES = 8 << 20
 
 
 def write_shards(
-    inputs: Sequence[Input],
-    ranges: Sequence[tuple[int, int] | None] | None,
-    settings: CorpusSettings,
-    encoder: BatchEncoder,
-    store: ShardStore,
-    start: Position,
-    report: RunReport,
+    plan: Plan, unit: Unit, encoder: BatchEncoder, store: UnitShards, report: RunReport
 ) -> list[BadRow]:
-    """Write the documents of files into shards.
+    """Write the documents of a unit into shards, after those that are finished.
 
     The files are read by threads of `read_batches`. Threads encode several batches, and one thread packs,
     converts, hashes and writes. At most a few batches wait between two stages.
 
     Args:
-        inputs: The files.
-        ranges: The part of each file to read; None for whole files.
-        settings: The settings of the run.
+        plan: The plan.
+        unit: The unit.
         encoder: Encodes the documents.
-        store: Where the shards go.
-        start: The position after the finished shards of the store.
+        store: The shards of the unit.
         report: Reports the progress.
 
     Returns:
@@ -51,9 +42,12 @@ def write_shards(
         CorpusError: A file is broken, a row is bad, or a document is too long for the format.
         WriteError: A shard cannot be written.
     """
+    settings = plan.settings
+    inputs = plan.inputs[unit.first : unit.first + unit.inputs]
+    ranges = None if unit.start is None or unit.end is None else [(unit.start, unit.end)]
     seed = settings.shuffle
     # The order of shuffled documents is known when all are read.
-    position = start if seed is None else Position()
+    position = store.end if seed is None else Position()
     kept = sum(shard.documents for shard in store.shards)
     packer = ShardPacker(store, settings, [each.name for each in inputs], position)
     reported = len(store.shards)
@@ -77,7 +71,7 @@ def write_shards(
             )
             if seed is not None:
                 encoded = stack.enter_context(
-                    closing(shuffle_documents(encoded, seed, store.directory, settings.dtype, kept))
+                    closing(shuffle_documents(encoded, seed, store.directory.path, settings.dtype, kept))
                 )
             written = ordered_map(packer.add, encoded, workers=1, size=_id_bytes, limit=_ID_BYTES)
             for read, skipped in stack.enter_context(closing(written)):

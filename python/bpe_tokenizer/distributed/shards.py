@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from typing import NamedTuple
 from bpe_tokenizer.arguments import check_flag, check_integer, check_path
 from bpe_tokenizer.atomic import check_writable, write_errors
 from bpe_tokenizer.corpus.byte_sizes import byte_size
-from bpe_tokenizer.corpus.merging import merge_manifests
+from bpe_tokenizer.corpus.directory import CorpusDirectory
+from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
 from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.corpus.unit_directory import UnitDirectory, UnitRecord
-from bpe_tokenizer.corpus.units import run_unit
+from bpe_tokenizer.corpus.units import run_unit, run_units
 from bpe_tokenizer.distributed.tasks import Tasks
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.readers import find_sources
@@ -109,33 +109,17 @@ def _write_rows(write_rows: Callable[[Path], None], rows: Path) -> None:
 
 def _run_units(tasks: Tasks, work: _Work, bar: ProgressBar, on_event: OnEvent | None) -> TokenizedCorpus:
     """Run the units that are not committed yet, and write the manifest."""
-    plan, path = work.plan, Path(work.output)
-    directory = UnitDirectory(path, plan)
-    directory.remove_abandoned()
-    units: list[Unit] = []
-    kept = 0
-    for unit in plan.units:
-        record = directory.committed(unit, work.verify)
-        if record is None:
-            units.append(unit)
-        else:
-            kept += len(record.shards)
-    total = sum(map(plan.stored_bytes, units))
-    report = RunReport(bar, on_event, total)
-    report.event(
-        "start",
-        output=work.output,
-        inputs=len(plan.inputs),
-        total_bytes=total,
-        units=len(units),
-        all_units=len(plan.units),
-    )
-    for index, made in tasks.run(_run_unit, work, units):
-        report.event("unit", unit=made.unit, shards=len(made.shards), tokens=made.tokens, kept=False)
-        report.unit_done(plan.stored_bytes(units[index]), made.documents, made.tokens)
-    merged = merge_manifests(path)._replace(kept=kept)
-    report.event("end", **{**merged._asdict(), "files": [str(file) for file in merged.files]})
-    return merged
+    plan = work.plan
+
+    def write(units: Sequence[Unit], report: RunReport) -> Iterator[UnitRecord]:
+        for _, record in tasks.run(_run_unit, work, units):
+            yield record
+
+    with CorpusDirectory.open(Path(work.output), plan) as directory:
+        _, kept, report = run_units(directory, plan, plan.units, write, work.verify, bar, on_event)
+        made = directory.finish(directory.records(), kept)
+        report.end(made)
+    return made
 
 
 def _run_unit(work: _Work, unit: Unit) -> UnitRecord:

@@ -1,0 +1,337 @@
+"""The output directory of a run: the plan, the shards, the record of each unit, and at the end the manifest.
+
+A run without parts has one unit and the lock of the directory; nothing else differs. A record lists the
+shards that are finished, and is replaced after each of them. What it does not list, a later attempt writes
+again, with the same bytes and under temporary names that no other attempt has. So attempts of parts on many
+machines share the directory and nothing else, and any of them may finish first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bpe_tokenizer.atomic import (
+    AtomicFile,
+    flush_directory,
+    is_temporary,
+    make_directory,
+    write_atomically,
+    write_errors,
+)
+from bpe_tokenizer.corpus.checksums import checksum
+from bpe_tokenizer.corpus.input_list import run_changes
+from bpe_tokenizer.corpus.joining import JOINED_FILES, training_files, unlink_training_name
+from bpe_tokenizer.corpus.manifest import MANIFEST, UnitRecord, count_of, manifest_of, read_json
+from bpe_tokenizer.corpus.plan import Plan, unit_stem
+from bpe_tokenizer.corpus.result import TokenizedCorpus
+from bpe_tokenizer.corpus.skipped_rows import SKIPPED
+from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
+from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
+
+__all__ = ["CorpusDirectory"]
+
+_PLAN = "plan.json"
+_PLAN_KEYS = {"units": list, "inputs": list, "settings": dict}
+_SHOWN = 8
+
+
+class CorpusDirectory:
+    """The output directory of a run. As a context manager it gives up its lock at the end.
+
+    Args:
+        path: The directory, which has a plan.
+        digest: The SHA-256 of the plan.
+        units: The number of units.
+        lock: The lock of a run without parts.
+    """
+
+    def __init__(self, path: Path, digest: str, units: int, lock: DirectoryLock | None = None) -> None:
+        self.path = path
+        self.digest = digest
+        self.units = units
+        self.lock = lock
+
+    @classmethod
+    def open(cls, path: Path, plan: Plan, overwrite: bool = False) -> CorpusDirectory:
+        """Open a directory for a new run, or to go on with a run that has the same plan.
+
+        Args:
+            path: The directory; it is created if it does not exist.
+            plan: The plan of this process. The first process writes it into the directory.
+            overwrite: Remove the files of an earlier run without parts.
+
+        Raises:
+            CorpusError: The plan of the directory cannot be read.
+            OptionError: The directory has another plan, or other files.
+            WriteError: Another run without parts writes into the directory, or it cannot be written.
+        """
+        make_directory(path)
+        lock = DirectoryLock(path, RUN_LOCK) if plan.unit_bytes is None else None
+        directory = cls(path, plan.digest, len(plan.units), lock)
+        try:
+            with write_errors(path):
+                if lock is not None:
+                    _remove_earlier(path, overwrite)
+                if not (path / _PLAN).exists():
+                    _check_empty(path, plan)
+                    _write_plan(path / _PLAN, plan.data)
+                if (path / _PLAN).read_bytes() != plan.data:
+                    raise OptionError(_differing(path, plan))
+        except BaseException:
+            directory.close()
+            raise
+        return directory
+
+    @classmethod
+    def of_parts(cls, path: Path) -> CorpusDirectory:
+        """Return the directory of a run, to finish it.
+
+        Raises:
+            CorpusError: The plan cannot be read.
+            OptionError: The directory has none.
+        """
+        if not os.path.exists(path / _PLAN):  # noqa: PTH110 (False for a name that no file can have)
+            raise OptionError(
+                f"{path} holds no {_PLAN}, which a run in parts writes (tokenize-corpus --part I --of N)"
+            )
+        return cls(path, checksum(path / _PLAN), len(_read_plan(path)["units"]))
+
+    def __enter__(self) -> CorpusDirectory:
+        """Return the directory."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release the lock."""
+        self.close()
+
+    def close(self) -> None:
+        """Release the lock."""
+        if self.lock is not None:
+            self.lock.release()
+
+    def check(self) -> None:
+        """Check that no other run has taken over the directory.
+
+        Raises:
+            WriteError: One has.
+        """
+        if self.lock is not None:
+            self.lock.check()
+
+    def committed(self, unit: int) -> UnitRecord | None:
+        """Return the record of a complete unit, whatever has become of its shards; None for another unit."""
+        record = UnitRecord.read(self._record_path(unit), unit, self.digest)
+        return record if record is not None and record.is_complete else None
+
+    def resume(self, unit: int, verify: bool = False) -> UnitRecord:
+        """Return the record of a unit with the shards that are as it lists them.
+
+        Args:
+            unit: The number of the unit.
+            verify: Compare the hashes of all files too, not only sizes and times.
+
+        Raises:
+            CorpusError: A file cannot be read.
+        """
+        for path in (self._record_path(unit), self._record_path(unit, ".unfinished")):
+            record = UnitRecord.read(path, unit, self.digest)
+            if record is not None:
+                return record.intact(path, verify)
+        return UnitRecord(unit, self.digest)
+
+    def save(self, record: UnitRecord) -> None:
+        """Write the record of a unit. That of a complete unit stays until the unit is complete again.
+
+        Raises:
+            WriteError: It cannot be written, or another run has taken over the directory.
+        """
+        self.check()
+        path = self._record_path(record.unit)
+        if not record.is_complete:
+            if path.exists():
+                return
+            path = self._record_path(record.unit, ".unfinished")
+        # The shards are on disk before the record.
+        flush_directory(self.path)
+        with AtomicFile(path) as file:
+            file.write(record.to_bytes())
+
+    def records(self, of: int | None = None, verify: bool = False) -> list[UnitRecord]:
+        """Return the records of all units.
+
+        Args:
+            of: The number of parts, to name the parts that are missing.
+            verify: As in `resume`.
+
+        Raises:
+            CorpusError: A unit is missing or damaged, or a file cannot be read.
+        """
+        records: list[UnitRecord] = []
+        missing: list[int] = []
+        damaged: list[int] = []
+        first = ""
+        for unit in range(self.units):
+            record = self.committed(unit)
+            if record is None:
+                missing.append(unit)
+                continue
+            records.append(record)
+            broken = record.damaged(self._record_path(unit), verify)
+            if broken:
+                first = first or broken[0]
+                damaged.append(unit)
+        numbers = missing or damaged
+        if numbers:
+            problem = "missing" if missing else f"damaged ({first} is not as it was written)"
+            which = "unit u belongs to part u % N of N"
+            if of is not None:
+                which = (
+                    f"these are of the parts {_shown(sorted({number % of for number in numbers}))} of {of}"
+                )
+            raise CorpusError(
+                f"{self.path}: {len(numbers)} of {self.units} units are {problem}: {_shown(numbers)}; run "
+                f"their parts again ({which})"
+            )
+        return records
+
+    def finish(self, records: Sequence[UnitRecord], kept: int) -> TokenizedCorpus:
+        """Write the manifest and the other files of a run whose units are complete.
+
+        Any process may do so, also again: the bytes are the same.
+
+        Args:
+            records: The records of all units.
+            kept: The number of shards that an earlier run had finished.
+
+        Raises:
+            CorpusError: The corpus has no text, or its documents cannot be divided.
+            WriteError: A file cannot be written, or another run has taken over the directory.
+        """
+        self.check()
+        plan = _read_plan(self.path)
+        if not any(record.tokens for record in records):
+            raise CorpusError("the corpus is empty: its documents have no text")
+        skipped = self.path / SKIPPED
+        names = [name for record in records for name in record.lists]
+        with write_errors(skipped):
+            if names:
+                with AtomicFile(skipped) as file:
+                    for name in names:
+                        with (self.path / name).open("rb") as lines:
+                            shutil.copyfileobj(lines, file.stream)
+            else:
+                skipped.unlink(missing_ok=True)
+        write_atomically({self.path / MANIFEST: manifest_of(plan, records)})
+        for path in self.path.glob("unit-*.unfinished.json"):
+            path.unlink(missing_ok=True)
+        made = TokenizedCorpus.of(self.path, records, plan["settings"]["dtype"], kept)
+        return made._replace(files=training_files(made.files, plan["settings"]))
+
+    def _record_path(self, unit: int, kind: str = "") -> Path:
+        return self.path / f"unit-{unit_stem(unit, self.units)}{kind}.json"
+
+
+def _read_plan(directory: Path) -> Any:
+    """Return the plan of a directory as JSON values."""
+    path = directory / _PLAN
+    plan = read_json(path)
+    try:
+        if plan["unit_bytes"] is not None:
+            count_of(plan["unit_bytes"])
+        if all(isinstance(plan[key], kind) for key, kind in _PLAN_KEYS.items()):
+            return plan
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise CorpusError(f"{path} is not the plan of a run of this version; write to a new directory")
+
+
+def _write_plan(path: Path, data: bytes) -> None:
+    file = AtomicFile(path)
+    try:
+        file.write(data)
+        file.finish()
+        file.create()
+    except WriteError:
+        if not path.exists():  # Another process may have been faster.
+            raise
+    finally:
+        file.abandon()
+    flush_directory(path.parent)
+
+
+def _differing(path: Path, plan: Plan) -> str:
+    """Return the message for a directory with another plan."""
+    found = read_json(path / _PLAN), json.loads(plan.data)
+    try:
+        theirs, mine = (
+            {**each["settings"], "unit_bytes": each["unit_bytes"], "inputs": each["inputs"]} for each in found
+        )
+        changes = run_changes(theirs, mine, theirs["inputs"], mine["inputs"])[:200] or "version"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"{path / _PLAN} is not the plan of a run of this version; write to a new directory"
+    is_whole = plan.unit_bytes is None
+    if is_whole != (theirs["unit_bytes"] is None):
+        if is_whole:
+            return f"{path} holds a run in parts ({_PLAN}); write to another directory, or run its parts"
+        return f"{path} holds a run without parts ({_PLAN}); write the parts to a new directory"
+    what, advice = ("shards", ", or overwrite this one") if is_whole else ("parts", "")
+    differing = f"it differs in: {changes}"
+    return f"{path} holds the {what} of another run ({differing}); write to another directory{advice}"
+
+
+def _remove_earlier(path: Path, overwrite: bool) -> None:
+    """Remove the files of an earlier run without parts, if it shall be overwritten or has no shard."""
+    if (path / _PLAN).exists():
+        plan = _read_plan(path)
+        settings = plan["settings"]
+        if plan["unit_bytes"] is not None or (not overwrite and any(path.glob("tokens-[0-9]*"))):
+            return
+    elif (path / MANIFEST).exists():
+        settings = _settings_of_manifest(path / MANIFEST)
+        if not overwrite:
+            raise OptionError(
+                f"{path} holds a run of an earlier version, which cannot go on; write to another directory, "
+                "or overwrite this one"
+            )
+    else:
+        return
+    # The plan is the last: until then, what is left belongs to a run.
+    for pattern in ("unit-[0-9]*.json", MANIFEST, SKIPPED, "skipped-[0-9]*.jsonl", "tokens-[0-9]*"):
+        for file in path.glob(pattern):
+            unlink_training_name(file)
+            file.unlink()
+    for name in JOINED_FILES if settings.get("val_fraction") is not None else ():
+        (path / name).unlink(missing_ok=True)
+    (path / _PLAN).unlink(missing_ok=True)
+
+
+def _settings_of_manifest(path: Path) -> Any:
+    manifest = read_json(path)
+    is_own = isinstance(manifest, dict) and manifest.get("version") == 1
+    if is_own and isinstance(manifest.get("shards"), list) and isinstance(manifest.get("settings"), dict):
+        return manifest["settings"]
+    raise CorpusError(f"{path} is not the manifest of a run of this version; write to a new directory")
+
+
+def _check_empty(path: Path, plan: Plan) -> None:
+    others = sorted(each.name for each in path.iterdir() if not is_temporary(each))
+    if not others or _PLAN in others:  # Another process may have written the plan, and more, by now.
+        return
+    names = ", ".join(others[:5])
+    if plan.unit_bytes is None:
+        raise OptionError(
+            f"{path} holds other files ({names}), which readers might take for shards; write to a new "
+            "directory"
+        )
+    kind = "a run without parts" if MANIFEST in others else "other files"
+    raise OptionError(f"{path} holds {kind} ({names}); write the parts to a new directory")
+
+
+def _shown(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:_SHOWN]))
+    return shown if len(numbers) <= _SHOWN else f"{shown}, ..."
