@@ -15,15 +15,15 @@ from bpe_tokenizer.cli.app import create_app
 
 FIELDS = {
     kind: {each.name: each for each in dataclasses.fields(kind)}
-    for kind in (options.ReadOptions, options.MemoryLimits, options.CountLimits)
+    for kind in (options.ReadOptions, options.MemoryLimits, options.CountLimits, options.LearningOptions)
 }
-READ, MEMORY, COUNT = FIELDS
+READ, MEMORY, COUNT, LEARN = FIELDS
 TAKERS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
-    "train": (BPETokenizer.train, [COUNT, READ]),
-    "extend": (BPETokenizer.extend, [COUNT, READ]),
+    "train": (BPETokenizer.train, [LEARN, COUNT, READ]),
+    "extend": (BPETokenizer.extend, [LEARN, COUNT, READ]),
     "BPETokenizer.count": (BPETokenizer.count, [COUNT, READ]),
-    "train_from_counts": (train_from_counts, [MEMORY]),
-    "BPETokenizer.train_from_counts": (BPETokenizer.train_from_counts, [MEMORY]),
+    "train_from_counts": (train_from_counts, [LEARN, MEMORY]),
+    "BPETokenizer.train_from_counts": (BPETokenizer.train_from_counts, [LEARN, MEMORY]),
     "count": (count, [COUNT, READ]),
     "PieceCounts": (PieceCounts, [COUNT]),
     "add": (PieceCounts.add, [READ]),
@@ -37,11 +37,12 @@ TAKERS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         (READ, options.ReadArguments),
         (MEMORY, options.MemoryArguments),
         (COUNT, options.CountArguments),
+        (LEARN, options.LearningArguments),
     ],
 )
 def test_the_arguments_of_a_type_checker_are_the_fields(kind: Any, arguments: Any) -> None:
     assert get_type_hints(arguments) == get_type_hints(kind)
-    assert get_type_hints(options.CorpusArguments).items() >= get_type_hints(arguments).items()
+    assert get_type_hints(options.CorpusTrainingArguments).items() >= get_type_hints(arguments).items()
     docs = options.option_docs(kind)
     assert list(docs) == list(FIELDS[kind])
     assert all(len(text.split()) > 5 for text in docs.values())
@@ -60,16 +61,17 @@ def test_a_function_shows_its_options_and_takes_no_others(name: str) -> None:
 
 
 def test_the_docs_of_a_function_hold_those_of_its_options() -> None:
-    for function in (BPETokenizer.train, count):
+    for name in ("train", "count"):
+        function, kinds = TAKERS[name]
         text = inspect.getdoc(function) or ""
-        for kind in (COUNT, READ):
+        for kind in kinds:
             assert [each for each in options.option_docs(kind).values() if each not in text] == []
 
 
 @pytest.mark.parametrize(
     ("command", "kinds"),
     [
-        ("train", [COUNT, READ]),
+        ("train", [LEARN, COUNT, READ]),
         ("count", [COUNT, READ]),
         ("report", [READ]),
         ("compare", [READ]),

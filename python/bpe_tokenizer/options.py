@@ -17,20 +17,26 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
-from bpe_tokenizer.arguments import check_choice, check_path
+from bpe_tokenizer.arguments import check_choice, check_integer, check_path, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 
 __all__ = [
     "CorpusArguments",
+    "CorpusTrainingArguments",
     "CountArguments",
     "CountLimits",
+    "CountsTrainingArguments",
     "DocumentEnd",
     "InputFormat",
+    "LearningArguments",
+    "LearningOptions",
     "MemoryArguments",
     "MemoryLimits",
     "OnError",
     "ReadArguments",
     "ReadOptions",
+    "TieBreak",
+    "check_min_count",
     "memory_bytes",
     "option_docs",
     "pick",
@@ -41,6 +47,7 @@ __all__ = [
 InputFormat: TypeAlias = Literal["text", "jsonl", "parquet", "arrow"]
 DocumentEnd: TypeAlias = Literal["line", "file"]
 OnError: TypeAlias = Literal["stop", "skip"]
+TieBreak: TypeAlias = Literal["largest", "huggingface"]
 
 _Value = TypeVar("_Value")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -208,6 +215,68 @@ class CountLimits(MemoryLimits):
         return {**super().core_options(), "sample": sample}
 
 
+class LearningArguments(TypedDict, total=False):
+    """The fields of `LearningOptions`."""
+
+    tie_break: TieBreak
+    max_token_length: int | None
+    min_count: int | None
+    threads: int | None
+
+
+class CorpusTrainingArguments(LearningArguments, CountArguments, ReadArguments, total=False):
+    """The arguments of learning from a corpus."""
+
+
+class CountsTrainingArguments(LearningArguments, MemoryArguments, total=False):
+    """The arguments of learning from counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions:
+    """How merges are learned.
+
+    Args:
+        tie_break: Which of several pairs of equal count is merged: `"largest"`, the one with the greatest
+            bytes, or `"huggingface"`, the one that Hugging Face's `BpeTrainer` merges.
+        max_token_length: Longest token to learn, in bytes; None for no limit.
+        min_count: Learn only from pieces that occur at least so often.
+        threads: Number of threads; None for one per processor.
+
+    Raises:
+        ArgumentTypeError: An option has another type.
+        OptionError: An option is out of its range.
+    """
+
+    tie_break: TieBreak = _option("largest")
+    max_token_length: int | None = _option(None, "BYTES", "any")
+    min_count: int | None = _option(None, "N", "1")
+    threads: int | None = _option(None, "N", "all processors")
+
+    def __post_init__(self) -> None:
+        check_choice("tie_break", self.tie_break, get_args(TieBreak))
+        if self.max_token_length is not None:
+            length = check_integer("max_token_length", self.max_token_length, 1)
+            object.__setattr__(self, "max_token_length", min(length, sys.maxsize))
+        thread_count(self.threads)
+        check_min_count(self.min_count)
+
+    @property
+    def least_count(self) -> int:
+        """The least count of a piece to learn from."""
+        return check_min_count(self.min_count)
+
+
+def check_min_count(min_count: object) -> int:
+    """Return the least count of a piece that is kept.
+
+    Raises:
+        ArgumentTypeError: It is not an `int`.
+        OptionError: It is negative.
+    """
+    return 0 if min_count is None else min(check_integer("min_count", min_count, 0), sys.maxsize)
+
+
 def memory_bytes(max_memory: int | str) -> int:
     """Return a memory limit in bytes.
 
@@ -268,13 +337,13 @@ def sample_limit(sample: float | str) -> int | None:
     return None if rate == 1 else int(rate * 2**64)
 
 
-def pick(kind: type[_Value], given: Mapping[str, object]) -> _Value:
-    """Return the value of a class of options, from the keyword arguments of a call.
+def pick(kind: type[_Value], given: Mapping[str, object], *first: object) -> _Value:
+    """Return the value of a class of options, from the keyword arguments of a call and its first values.
 
     >>> pick(ReadOptions, {"field": "content", "max_memory": None}).field
     'content'
     """
-    return kind(**{name: given[name] for name in _fields(kind) if name in given})
+    return kind(*first, **{name: given[name] for name in _fields(kind) if name in given})
 
 
 def takes(

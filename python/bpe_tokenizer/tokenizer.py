@@ -38,7 +38,7 @@ from bpe_tokenizer.decoding import (
 from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 from bpe_tokenizer.model import AddedToken, Model
-from bpe_tokenizer.options import CountLimits, MemoryLimits, ReadOptions, pick, takes
+from bpe_tokenizer.options import CountLimits, LearningOptions, MemoryLimits, ReadOptions, pick, takes
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import (
     AllowedSpecial,
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from bpe_tokenizer.formats.hub.objects import TokenizersTokenizer, TransformersTokenizer
     from bpe_tokenizer.formats.tiktoken import LoadKwargs, TiktokenEncoding
     from bpe_tokenizer.inference import InferenceBackend, LanguageModel
-    from bpe_tokenizer.options import CorpusArguments, MemoryArguments
+    from bpe_tokenizer.options import CorpusArguments, CorpusTrainingArguments, CountsTrainingArguments
     from bpe_tokenizer.results import (
         EncodingResult,
         Padding,
@@ -84,7 +84,6 @@ if TYPE_CHECKING:
         Truncation,
     )
     from bpe_tokenizer.train.corpus import Corpus
-    from bpe_tokenizer.train.options import TieBreak
     from bpe_tokenizer.train.piece_counts import Counts, PieceCounts
     from bpe_tokenizer.view.visualization import Visualization
 
@@ -193,7 +192,7 @@ class BPETokenizer(_core.Tokenizer):
 
     # Training
 
-    @takes(CountLimits, ReadOptions)
+    @takes(LearningOptions, CountLimits, ReadOptions)
     def train(
         self,
         corpus: Corpus,
@@ -202,14 +201,10 @@ class BPETokenizer(_core.Tokenizer):
         special_tokens: SpecialTokens | None = None,
         verbose: bool = True,
         *,
-        tie_break: TieBreak = "largest",
-        max_token_length: int | None = None,
-        threads: int | None = None,
         weights: Iterable[int] | None = None,
-        min_count: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
-        **options: Unpack[CorpusArguments],
+        **options: Unpack[CorpusTrainingArguments],
     ) -> Self:
         """Learn a vocabulary from a corpus; it replaces the present one.
 
@@ -226,12 +221,8 @@ class BPETokenizer(_core.Tokenizer):
             special_tokens: A list, which takes the ids 256, 257, ..., or a dict of text to id. No learned
                 token crosses them.
             verbose: Show a progress bar (on a terminal) and a summary, both on stderr.
-            tie_break: Which of several pairs of equal count is merged: `"largest"`, the one with the
-                greatest bytes, or `"huggingface"`, the one that Hugging Face's `BpeTrainer` merges.
-            max_token_length: Longest token to learn, in bytes; None for no limit.
             weights: For files: the factor by which each file's pieces count in a mixture, also each file of a
                 directory or a pattern.
-            min_count: Learn only from pieces that occur at least so often.
             checkpoint: Directory for checkpoints, for files only. The same call resumes from it after a run
                 was stopped at any moment, and gives the same result.
             checkpoint_seconds: Seconds of work between two checkpoints.
@@ -249,9 +240,7 @@ class BPETokenizer(_core.Tokenizer):
         from bpe_tokenizer.train.options import TrainingOptions
         from bpe_tokenizer.train.trainer import train_model
 
-        training = TrainingOptions(
-            vocab_size, min_frequency, special_tokens, tie_break, max_token_length, threads, verbose
-        )
+        training = pick(TrainingOptions, options, vocab_size, min_frequency, special_tokens, verbose)
         patterns, normalization = self._training_settings()
         model = train_model(
             corpus,
@@ -260,7 +249,6 @@ class BPETokenizer(_core.Tokenizer):
             training,
             weights=weights,
             limits=pick(CountLimits, options),
-            min_count=min_count,
             checkpoint=checkpoint,
             checkpoint_seconds=checkpoint_seconds,
             read=pick(ReadOptions, options),
@@ -303,7 +291,7 @@ class BPETokenizer(_core.Tokenizer):
             **options,
         )
 
-    @takes(MemoryLimits)
+    @takes(LearningOptions, MemoryLimits)
     def train_from_counts(
         self,
         counts: Counts | Iterable[Counts],
@@ -311,12 +299,7 @@ class BPETokenizer(_core.Tokenizer):
         min_frequency: int = 2,
         special_tokens: SpecialTokens | None = None,
         verbose: bool = True,
-        *,
-        tie_break: TieBreak = "largest",
-        max_token_length: int | None = None,
-        threads: int | None = None,
-        min_count: int | None = None,
-        **options: Unpack[MemoryArguments],
+        **options: Unpack[CountsTrainingArguments],
     ) -> Self:
         """Learn a vocabulary from piece counts: exactly the one that `train` learns from the corpus.
 
@@ -338,10 +321,8 @@ class BPETokenizer(_core.Tokenizer):
         patterns, normalization = self._training_settings()
         merged = merged_counts(counts, pick(MemoryLimits, options))
         special = list(merged.special_tokens) if special_tokens is None else special_tokens
-        training = TrainingOptions(
-            vocab_size, min_frequency, special, tie_break, max_token_length, threads, verbose
-        )
-        model = train_model_from_counts(merged, patterns, normalization, training, min_count)
+        training = pick(TrainingOptions, options, vocab_size, min_frequency, special, verbose)
+        model = train_model_from_counts(merged, patterns, normalization, training)
         self._state = CompiledModel.compile(model, self._state)
         return self
 
@@ -354,19 +335,14 @@ class BPETokenizer(_core.Tokenizer):
             )
         return state.split_patterns, state.normalization
 
-    @takes(CountLimits, ReadOptions)
+    @takes(LearningOptions, CountLimits, ReadOptions)
     def extend(
         self,
         corpus: Corpus,
         new_vocab_size: int,
         min_frequency: int = 2,
         verbose: bool = True,
-        *,
-        tie_break: TieBreak = "largest",
-        max_token_length: int | None = None,
-        threads: int | None = None,
-        min_count: int | None = None,
-        **options: Unpack[CorpusArguments],
+        **options: Unpack[CorpusTrainingArguments],
     ) -> Self:
         """Learn further tokens from a corpus; every id, merge and special token keeps its meaning.
 
@@ -398,15 +374,9 @@ class BPETokenizer(_core.Tokenizer):
 
         compiled = self._compiled()
         size = check_integer("new_vocab_size", new_vocab_size, 0, maximum=2**31 - 1)
-        training = TrainingOptions(
-            min_frequency=min_frequency,
-            tie_break=tie_break,
-            max_token_length=max_token_length,
-            threads=threads,
-            verbose=verbose,
-        )
+        training = pick(TrainingOptions, {**options, "min_frequency": min_frequency, "verbose": verbose})
         limits, read = pick(CountLimits, options), pick(ReadOptions, options)
-        model = extend_model(compiled.model, corpus, size, training, limits, min_count, read)
+        model = extend_model(compiled.model, corpus, size, training, limits, read)
         self._state = CompiledModel.compile(model, compiled)
         return self
 
@@ -2416,19 +2386,14 @@ def load(
     )
 
 
-@takes(MemoryLimits)
+@takes(LearningOptions, MemoryLimits)
 def train_from_counts(
     counts: Counts | Iterable[Counts],
     vocab_size: int = 32000,
     min_frequency: int = 2,
     special_tokens: SpecialTokens | None = None,
     verbose: bool = True,
-    *,
-    tie_break: TieBreak = "largest",
-    max_token_length: int | None = None,
-    threads: int | None = None,
-    min_count: int | None = None,
-    **options: Unpack[MemoryArguments],
+    **options: Unpack[CountsTrainingArguments],
 ) -> BPETokenizer:
     """Return a tokenizer trained from piece counts, with the split patterns that made the counts.
 
@@ -2444,13 +2409,5 @@ def train_from_counts(
     merged = merged_counts(counts, pick(MemoryLimits, options))
     tokenizer = BPETokenizer(merged.split_patterns, cast("Normalization | None", merged.normalization))
     return tokenizer.train_from_counts(
-        merged,
-        vocab_size,
-        min_frequency,
-        special_tokens,
-        verbose,
-        tie_break=tie_break,
-        max_token_length=max_token_length,
-        threads=threads,
-        min_count=min_count,
+        merged, vocab_size, min_frequency, special_tokens, verbose, **vars(pick(LearningOptions, options))
     )

@@ -32,7 +32,6 @@ __all__ = [
     "Corpus",
     "Debug",
     "Download",
-    "MinCount",
     "Overwrite",
     "Quiet",
     "Special",
@@ -134,7 +133,8 @@ def _field_option(kind: type, field: dataclasses.Field[Any]) -> Any:
     names = next((get_args(each) for each in types if get_origin(each) is Literal), None)
     if names is not None:
         return Annotated[Any, choice(names, help=text, **({"show_default": shown} if shown else {}))]
-    value: Any = Path if any(get_origin(each) is os.PathLike for each in types) else str
+    is_path = any(get_origin(each) is os.PathLike for each in types)
+    value: Any = Path if is_path else int if int in types and str not in types else str
     if field.default is None:
         return Annotated[value | None, option(metavar, text, shown)]
     return Annotated[value, typer.Option(metavar=metavar, help=text)]
@@ -184,7 +184,6 @@ Weights = Annotated[
     list[int] | None,
     option("N...", "How many times the text of each file counts, in the order of the files.", "1"),
 ]
-MinCount = Annotated[int | None, option("N", "Leave out pieces that occur less often.", "1")]
 SPLIT_PATTERN = option(
     "NAME|REGEX",
     "Split pattern: a regular expression or a name, such as gpt2, cl100k, o200k, llama3, qwen2.",

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -18,11 +18,9 @@ from bpe_tokenizer.cli.options import (
     SPLIT_PATTERN,
     AsJson,
     Debug,
-    MinCount,
     Overwrite,
     Quiet,
     Special,
-    Threads,
     Weights,
     choice,
     normal_form,
@@ -32,15 +30,14 @@ from bpe_tokenizer.cli.options import (
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.formats.registry import check_directory, check_unused
-from bpe_tokenizer.options import CountLimits, MemoryLimits, ReadOptions, pick
+from bpe_tokenizer.options import CountLimits, LearningOptions, MemoryLimits, ReadOptions, pick
 from bpe_tokenizer.readers.inputs import find_inputs
-from bpe_tokenizer.train.options import TieBreak
 from bpe_tokenizer.train.piece_counts import merged_counts
 
 __all__ = ["train"]
 
 
-@options_of(CountLimits, ReadOptions)
+@options_of(LearningOptions, CountLimits, ReadOptions)
 def train(
     output: Annotated[Path, option("DIR", "Directory to save the tokenizer in.", names=OUTPUT)],
     corpus: Annotated[list[str] | None, CORPUS] = None,
@@ -58,16 +55,7 @@ def train(
     normalization: Annotated[
         Any, choice(NORMALIZATION, help="Unicode normal form of the text.", show_default="NFC")
     ] = None,
-    tie_break: Annotated[
-        Any,
-        choice(
-            get_args(TieBreak),
-            help="The first of equally frequent pairs: the one of the largest bytes, or Hugging Face's.",
-        ),
-    ] = "largest",
-    max_token_length: Annotated[int | None, option("BYTES", "Longest token to learn.", "any")] = None,
     weights: Weights = None,
-    min_count: MinCount = None,
     checkpoint: Annotated[
         Path | None, option("DIR", "Directory for checkpoints; the same command resumes from it.")
     ] = None,
@@ -75,7 +63,6 @@ def train(
         float, typer.Option(metavar="SECONDS", help="Time between two checkpoints.")
     ] = 30.0,
     *,
-    threads: Threads = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -97,15 +84,12 @@ def train(
         "min_frequency": min_frequency,
         "special_tokens": special and special_argument(special),
         "verbose": not quiet,
-        "tie_break": tie_break,
-        "max_token_length": max_token_length,
-        "threads": threads,
-        "min_count": min_count,
     }
     begin = time.perf_counter()
     if counts is not None:
         if weights or checkpoint or options["sample"]:
             raise typer.BadParameter("--weights, --checkpoint and --sample need a --corpus, not --counts")
+        training |= vars(pick(LearningOptions, options))
         tokenizer = _train_from_counts(
             counts, split_pattern, normalization, pick(MemoryLimits, options), training
         )

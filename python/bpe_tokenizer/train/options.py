@@ -5,26 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
-from bpe_tokenizer.arguments import check_choice, check_flag, check_integer, thread_count
+from bpe_tokenizer.arguments import check_flag, check_integer
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.model import AddedToken
+from bpe_tokenizer.options import LearningOptions
 from bpe_tokenizer.special_tokens import SpecialTokens, assign_ids
 
 __all__ = [
-    "TieBreak",
     "TrainingOptions",
-    "check_min_count",
     "check_weight",
     "check_weights",
 ]
 
-TieBreak: TypeAlias = Literal["largest", "huggingface"]
-
 
 @dataclass(frozen=True)
-class TrainingOptions:
+class TrainingOptions(LearningOptions):
     """The options of a training run, as `BPETokenizer.train` documents them.
 
     `added_tokens` are the special tokens with their ids.
@@ -37,37 +33,20 @@ class TrainingOptions:
     vocab_size: int = 32000
     min_frequency: int = 2
     special_tokens: SpecialTokens | None = None
-    tie_break: TieBreak = "largest"
-    max_token_length: int | None = None
-    threads: int | None = None
     verbose: bool = True
     added_tokens: tuple[AddedToken, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_integer("vocab_size", self.vocab_size, 257, "the 256 bytes are the first 256 ids")
         vocab_size = check_integer("vocab_size", self.vocab_size, 257, maximum=2**31 - 1)
         object.__setattr__(self, "vocab_size", vocab_size)
         # The core's numbers have 64 bits; a greater one does what the greatest does.
         frequency = check_integer("min_frequency", self.min_frequency, 0)
         object.__setattr__(self, "min_frequency", min(frequency, sys.maxsize))
-        check_choice("tie_break", self.tie_break, ("largest", "huggingface"))
-        if self.max_token_length is not None:
-            length = check_integer("max_token_length", self.max_token_length, 1)
-            object.__setattr__(self, "max_token_length", min(length, sys.maxsize))
-        thread_count(self.threads)
         object.__setattr__(self, "verbose", check_flag("verbose", self.verbose))
         added = assign_ids(self.special_tokens, self.vocab_size)
         object.__setattr__(self, "added_tokens", tuple(added))
-
-
-def check_min_count(min_count: object) -> int:
-    """Return the least count of a piece that is kept.
-
-    Raises:
-        ArgumentTypeError: It is not an `int`.
-        OptionError: It is negative.
-    """
-    return 0 if min_count is None else min(check_integer("min_count", min_count, 0), sys.maxsize)
 
 
 def check_weight(weight: object) -> int:

@@ -21,14 +21,14 @@ from bpe_tokenizer.errors import (
     TokenizerError,
     shorten,
 )
-from bpe_tokenizer.options import CountLimits, MemoryLimits, ReadOptions, pick, takes
+from bpe_tokenizer.options import CountLimits, MemoryLimits, ReadOptions, check_min_count, pick, takes
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.readers.detect import input_kind
 from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
 from bpe_tokenizer.train.counts_file import SMALL_FILE, read_header, read_header_of, write_header
-from bpe_tokenizer.train.options import check_min_count, check_weight
+from bpe_tokenizer.train.options import check_weight
 from bpe_tokenizer.train.progress import ProgressBar
 
 if TYPE_CHECKING:

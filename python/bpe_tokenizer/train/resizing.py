@@ -13,7 +13,7 @@ from bpe_tokenizer.errors import ModelError, OptionError, shorten
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.options import CountLimits, ReadOptions
 from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
-from bpe_tokenizer.train.options import TrainingOptions, check_min_count
+from bpe_tokenizer.train.options import TrainingOptions
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.train.trainer import print_needs, print_shortfall
@@ -27,7 +27,6 @@ def extend_model(
     size: int,
     options: TrainingOptions,
     limits: CountLimits | None = None,
-    min_count: int | None = None,
     read: ReadOptions = WHOLE_FILES,
 ) -> Model:
     """Return a model with further merges, learned from a corpus; every id keeps its token.
@@ -39,7 +38,6 @@ def extend_model(
             in its vocabulary.
         options: As in training, but for `vocab_size` and `special_tokens`, which are not read.
         limits: Memory limits, and a sample of the documents.
-        min_count: Least count of a piece to learn from.
         read: How documents are found in files.
 
     Raises:
@@ -55,7 +53,6 @@ def extend_model(
             f"new_vocab_size is {size:,}, and {len(core):,} ids are in use: ask for {len(core) + 1:,} or more"
         )
     began = time.perf_counter()
-    least = check_min_count(min_count)
     counter = _core.PieceCounter(
         split_patterns=core.split_patterns or [],
         normalization=core.normalization,
@@ -63,7 +60,7 @@ def extend_model(
         threads=options.threads or 0,
         **(limits or CountLimits()).core_options(),
     )
-    core_extended = _extend(core, corpus, counter, wanted, options, least, read)
+    core_extended = _extend(core, corpus, counter, wanted, options, read)
     learned = len(core_extended) - len(core)
     if options.verbose:
         _print_summary(counter, learned, time.perf_counter() - began)
@@ -77,7 +74,6 @@ def _extend(
     counter: _core.PieceCounter,
     wanted: int,
     options: TrainingOptions,
-    min_count: int,
     read: ReadOptions,
 ) -> _core.Model:
     """Count the corpus, and learn `wanted` merges after those of the model."""
@@ -101,7 +97,7 @@ def _extend(
             max_token_length=options.max_token_length,
             threads=options.threads or 0,
             progress=progress.update if progress.visible else None,
-            min_count=min_count,
+            min_count=options.least_count,
             needs=print_needs if options.verbose else None,
         )
 

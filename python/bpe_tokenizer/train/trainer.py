@@ -19,7 +19,7 @@ from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN
 from bpe_tokenizer.special_tokens import SpecialTokens
 from bpe_tokenizer.train.checkpoint import Checkpoint
 from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
-from bpe_tokenizer.train.options import TrainingOptions, check_min_count
+from bpe_tokenizer.train.options import TrainingOptions
 from bpe_tokenizer.train.piece_counts import (
     PieceCounts,
     check_not_empty,
@@ -47,7 +47,6 @@ def train_model(
     *,
     weights: Iterable[int] | None = None,
     limits: CountLimits | None = None,
-    min_count: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 30.0,
     read: ReadOptions = WHOLE_FILES,
@@ -61,14 +60,12 @@ def train_model(
         options: The options of learning.
         weights: For a list of files.
         limits: Memory limits, and a sample of the documents.
-        min_count: Least count of a piece to learn from.
         checkpoint: Directory for checkpoints.
         checkpoint_seconds: Seconds of work between two checkpoints.
         read: How documents are found in files.
     """
     began = time.perf_counter()
     special = [token.content for token in options.added_tokens]
-    least = check_min_count(min_count)
     counts = new_counts(split_patterns, normalization, special, options.threads, limits or CountLimits())
     run = (
         nullcontext()
@@ -87,7 +84,7 @@ def train_model(
         )
         check_not_empty(counts)
         _print_counts(counts, options)
-        core = _train(counts, options, progress, saved, least)
+        core = _train(counts, options, progress, saved)
         if options.verbose and skipped.count:
             print(skipped.summary(), file=sys.stderr)
     if options.verbose:
@@ -100,7 +97,6 @@ def train_model_from_counts(
     split_patterns: Sequence[str],
     normalization: str | None,
     options: TrainingOptions,
-    min_count: int | None = None,
 ) -> Model:
     """Learn from counts the model that `train_model` learns from the corpus.
 
@@ -109,13 +105,12 @@ def train_model_from_counts(
         MismatchError: The counts were made with another pattern, normalisation or other special tokens.
     """
     began = time.perf_counter()
-    least = check_min_count(min_count)
     special = [token.content for token in options.added_tokens]
     check_same_pretokenizer(counts, split_patterns, normalization, special)
     check_not_empty(counts)
     _print_counts(counts, options)
     with ProgressBar.shown(options.verbose) as progress:
-        core = _train(counts, options, progress, None, least)
+        core = _train(counts, options, progress, None)
     if options.verbose:
         _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
     return Model(core)
@@ -126,7 +121,6 @@ def _train(
     options: TrainingOptions,
     progress: ProgressBar,
     saved: Checkpoint | None,
-    min_count: int,
 ) -> _core.Model:
     """Learn merges. With a checkpoint, continue from its merges and save new ones."""
     progress.start("Learning merges", unit="merges")
@@ -139,7 +133,7 @@ def _train(
         max_token_length=options.max_token_length,
         threads=options.threads or 0,
         progress=_Log(progress) if options.verbose else None,
-        min_count=min_count,
+        min_count=options.least_count,
         needs=print_needs if options.verbose else None,
     )
     if saved is None:
@@ -149,8 +143,8 @@ def _train(
         "min_frequency": options.min_frequency,
         "max_token_length": options.max_token_length,
     }
-    if min_count > 1:
-        settings["min_count"] = min_count
+    if options.least_count > 1:
+        settings["min_count"] = options.least_count
     reserved = sum(token.id < options.vocab_size for token in options.added_tokens)
     learned = saved.merges(settings, options.vocab_size - 256 - reserved)
     known = list(learned)
