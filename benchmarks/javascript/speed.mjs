@@ -2,7 +2,7 @@
 //
 //   node speed.mjs TEXTS VOCABULARIES [MODULES]
 //
-// TEXTS has the .txt files of texts.py, VOCABULARIES cl100k_base.tiktoken and o200k_base.tiktoken, and MODULES the packages
+// TEXTS has the files of texts.py, VOCABULARIES cl100k_base.tiktoken and o200k_base.tiktoken, and MODULES the packages
 // that npm installed. A package that is not there is left out. Each round times every side once, in turn.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -20,6 +20,7 @@ if (!texts || !vocabularies) {
 
 const wasm = readFileSync(new URL("../../python/bpe_tokenizer/view/page/core.wasm", import.meta.url));
 const core = await Core.start(wasm);
+const published = JSON.parse(readFileSync(join(texts, "published.json"), "utf8"));
 const require = modules && createRequire(pathToFileURL(join(resolve(modules), "package.json")));
 
 /** The entry of an installed package; undefined if it is not installed. */
@@ -34,9 +35,8 @@ const load = async (name) => {
 
 /** The encoders of a vocabulary by name: functions of a text. */
 const encoders = async (encoding) => {
-  const name = `${encoding}.tiktoken`;
-  const bytes = new Uint8Array(readFileSync(join(vocabularies, name)));
-  const ours = core.load([{ name, bytes }]);
+  const bytes = new Uint8Array(readFileSync(join(vocabularies, `${encoding}.tiktoken`)));
+  const ours = core.loadRanks(bytes, published.find(({ name }) => name === encoding));
   const found = {
     "Piecewise, ids": (text) => ours.encodeIds(text),
     "Piecewise, ids and places": (text) => ours.encode(text).ids,

@@ -50,10 +50,16 @@ class WasmCore:
         self._engine = wasmtime.Engine()
         self._module = wasmtime.Module.from_file(self._engine, str(WASM))
 
-    def load(self, *files: tuple[str, bytes], **options: Any) -> WasmTokenizer:
-        """Load a tokenizer from files."""
-        header = {"files": [{"name": name, "size": len(data)} for name, data in files], **options}
-        return WasmTokenizer(self._engine, self._module, "load", header, b"".join(data for _, data in files))
+    def load_packed(self, data: bytes) -> WasmTokenizer:
+        """Load a packed model."""
+        return WasmTokenizer(self._engine, self._module, "load_packed", None, data)
+
+    def load_ranks(
+        self, data: bytes, patterns: Sequence[str], special_tokens: Mapping[str, int] | None = None
+    ) -> WasmTokenizer:
+        """Load a rank file."""
+        options = {"patterns": patterns, "specialTokens": special_tokens or {}}
+        return WasmTokenizer(self._engine, self._module, "load_ranks", options, data)
 
     def train(self, text: str, **options: Any) -> WasmTokenizer:
         """Train a tokenizer; `pieces` and `merges` have what `core.js` gives."""
@@ -63,14 +69,17 @@ class WasmCore:
 class WasmTokenizer:
     """One instance of the module with a tokenizer."""
 
-    def __init__(self, engine: Any, module: Any, call: str, options: Mapping[str, Any], data: bytes) -> None:
+    def __init__(
+        self, engine: Any, module: Any, call: str, options: Mapping[str, Any] | None, data: bytes
+    ) -> None:
         import wasmtime
 
         self._store = wasmtime.Store(engine)
         exports: Any = wasmtime.Instance(self._store, module, []).exports(self._store)
         self._exports, self._memory = exports, exports["memory"]
         self._exports["start"](self._store)
-        parts = self._call(call, self._write(0, json.dumps(options).encode()), self._write(1, data))
+        sizes = [] if options is None else [self._write(0, json.dumps(options).encode())]
+        parts = self._call(call, *sizes, self._write(1, data))
         self.info: dict[str, Any] = json.loads(parts.pop())
         self._parts = parts
 

@@ -15,7 +15,7 @@ const ranks = (...tokens) => {
   return new TextEncoder().encode(all.map((token, rank) => `${token.toString("base64")} ${rank}\n`).join(""));
 };
 const load = (options = {}) =>
-  core.load([{ name: "mine.tiktoken", bytes: ranks("he", "hell") }], { pattern, specialTokens: { "<|end|>": 300 }, ...options });
+  core.loadRanks(ranks("he", "hell"), { patterns: [pattern], specialTokens: { "<|end|>": 300 }, ...options });
 const refuses = (work, message, code) =>
   assert.throws(work, (error) => {
     assert.ok(error instanceof CoreError, String(error));
@@ -48,7 +48,6 @@ test("a lone surrogate is U+FFFD", () => {
 test("the description, the tokens and the merges", () => {
   const tokenizer = load();
   assert.equal(tokenizer.info.vocabSize, 259);
-  assert.equal(tokenizer.info.format, "tiktoken");
   assert.deepEqual(tokenizer.info.patterns, [pattern]);
   assert.deepEqual(tokenizer.info.addedTokens, [{ content: "<|end|>", id: 300, special: true }]);
   assert.deepEqual([...tokenizer.tokenBytes(257)], [...Buffer.from("hell")]);
@@ -101,14 +100,14 @@ test("wrong arguments are errors with a message", () => {
   refuses(() => tokenizer.tokenBytes(299), /id 299 at position 0 is not in the vocabulary/);
   refuses(() => tokenizer.tokenTable([1]), /must be a Uint32Array/);
   refuses(() => tokenizer.trace("a"), /must be a Uint8Array/);
-  refuses(() => core.load([]), /no file/);
-  refuses(() => core.load([{ name: "a", bytes: "b" }]), /must be a Uint8Array/);
+  refuses(() => core.loadPacked("b"), /must be a Uint8Array/);
+  refuses(() => core.loadPacked(Buffer.from("GGUF....")), /packed model is broken/);
+  refuses(() => core.loadRanks("b", { patterns: [pattern] }), /must be a Uint8Array/);
   refuses(() => load({ specialTokens: { a: -1 } }), /must be an integer/);
-  refuses(() => load({ pattern: undefined }), /holds no split pattern/, "pattern");
-  refuses(() => load({ pattern: "(" }), /split pattern/, "pattern");
+  refuses(() => load({ patterns: undefined }), /holds no split pattern/, "pattern");
+  refuses(() => load({ patterns: ["("] }), /split pattern/, "pattern");
   refuses(() => core.train("a", { vocabSize: 300 }), /a split pattern is needed/, "pattern");
   refuses(() => core.train("a", { vocabSize: 2.5, pattern }), /vocabSize/);
-  refuses(() => core.load([{ name: "a.gguf", bytes: Buffer.from("GGUF....") }]), /convert/);
   assert.equal(tokenizer.count("still works"), 11);
 });
 

@@ -12,7 +12,7 @@ const { chatMarkers, findForgeries } = await import(`${page}chat_reading.js`);
 
 const { templates, cases, model, added } = JSON.parse(readFileSync(0, "utf8"));
 const core = await Core.start(readFileSync(new URL(`${page}core.wasm`)));
-const tokenizer = core.load([{ name: "packed", bytes: new Uint8Array(Buffer.from(model, "base64")) }], {});
+const tokenizer = core.loadPacked(new Uint8Array(Buffer.from(model, "base64")));
 const client = {
   encodeSegments: async (_key, segments, options) => tokenizer.encodeSegments(segments, options),
   tokenTable: async (_key, ids) => tokenizer.tokenTable(ids),

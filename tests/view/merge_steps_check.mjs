@@ -1,14 +1,15 @@
-// Steps through the merges of pieces. Reads JSON from the standard input: {directory, tokenizer, pieces: [hex]}. Prints
+// Steps through the merges of pieces. Reads JSON from the standard input: {directory, model, pieces: [hex]}, where
+// `model` is a packed model in base64. Prints
 // for each piece its states: the symbols as hex, and the possible merges [left, right, rank], the lowest rank first.
 
 import { readFileSync } from "node:fs";
 
-const { directory, tokenizer, pieces } = JSON.parse(readFileSync(0, "utf8"));
+const { directory, model, pieces } = JSON.parse(readFileSync(0, "utf8"));
 const { Core } = await import(`${directory}/core.js`);
 const { MergeSteps, PairRanks } = await import(`${directory}/merge_steps.js`);
 
 const core = await Core.start(readFileSync(`${directory}/core.wasm`));
-const loaded = core.load([{ name: tokenizer, bytes: new Uint8Array(readFileSync(tokenizer)) }], {});
+const loaded = core.loadPacked(new Uint8Array(Buffer.from(model, "base64")));
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
 const ranks = new PairRanks(async (bytes) => loaded.trace(bytes));
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import random
 from itertools import pairwise
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.view.packed import pack
 from node_scripts import needs_node, page_modules, run_node
 from page_core import needs_core
 
@@ -28,11 +30,11 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page_modules(tmp_path_factory.mktemp("page"), "core.js", "core.wasm", "merge_steps.js")
 
 
-def page_states(modules: Path, tokenizer: Path, pieces: list[bytes]) -> list[dict[str, Any]]:
+def page_states(modules: Path, tokenizer: BPETokenizer, pieces: list[bytes]) -> list[dict[str, Any]]:
     """Return the states that the page shows for each piece."""
     data = {
         "directory": str(modules),
-        "tokenizer": str(tokenizer),
+        "model": base64.b64encode(pack(tokenizer)).decode(),
         "pieces": [piece.hex() for piece in pieces],
     }
     script = Path(__file__).with_name("merge_steps_check.mjs")
@@ -60,18 +62,17 @@ def states_by_hand(piece: bytes, ranks: dict[tuple[bytes, bytes], int]) -> list[
         symbols[at : at + 2] = [best[0] + best[1]]
 
 
-def check(modules: Path, path: Path, tokenizer: BPETokenizer, pieces: list[bytes]) -> int:
+def check(modules: Path, tokenizer: BPETokenizer, pieces: list[bytes]) -> int:
     ranks = {pair: rank for rank, pair in enumerate(tokenizer.merges)}
-    answers = page_states(modules, path, pieces)
+    answers = page_states(modules, tokenizer, pieces)
     for piece, answer in zip(pieces, answers, strict=True):
         assert answer["isExact"]
         assert answer["states"] == states_by_hand(piece, ranks)
     return sum(len(answer["states"]) for answer in answers)
 
 
-def test_symbols_and_possible_merges_of_every_step(modules: Path, tmp_path: Path) -> None:
+def test_symbols_and_possible_merges_of_every_step(modules: Path) -> None:
     tokenizer = BPETokenizer("cl100k", None).train(TEXT, 420, verbose=False)
-    tokenizer.save(tmp_path, verbose=False)
     random_ = random.Random(19)
     pieces = [
         b"",
@@ -84,7 +85,7 @@ def test_symbols_and_possible_merges_of_every_step(modules: Path, tmp_path: Path
     for _ in range(400):
         words = random_.choices([*TEXT.split(), "\0", "zq", "\xff"], k=random_.randint(1, 4))
         pieces.append("".join(words).encode()[random_.randint(0, 3) :])
-    assert check(modules, tmp_path / "tokenizer.json", tokenizer, pieces) > 3000
+    assert check(modules, tokenizer, pieces) > 3000
 
 
 @pytest.mark.fixtures
@@ -96,4 +97,4 @@ def test_published_vocabularies(modules: Path, name: str) -> None:
     tokenizer = BPETokenizer.load(path)
     words = (TEXT + "Donaudampfschifffahrtsgesellschaft  \u4eca\u65e5\u306f supercalifragilistic").split(" ")
     pieces = [(" " + word).encode() for word in dict.fromkeys(words)]
-    assert check(modules, path, tokenizer, pieces) > 100
+    assert check(modules, tokenizer, pieces) > 100

@@ -203,6 +203,20 @@ def test_a_client_that_does_not_read_is_given_up(
         assert len(slow.sent) == 2
 
 
+def test_a_client_that_sends_no_files_is_given_up(
+    tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_BODY_SECONDS", 0.05)
+    app = server.create_app({"a": tokenizer}, "low", load=BPETokenizer.load)
+    part = {"type": "http.request", "body": b"{", "more_body": True}
+    for messages in ([part], [part, {"type": "http.disconnect"}]):
+        client = Client(app, "POST", "/files", [HOST], *messages)
+        client.scope["query_string"] = b"name=tokenizer.json&size=1000"
+        asyncio.run(asyncio.wait_for(client.run(), 60))
+        assert client.sent == []
+    assert status(get(app)) == 200
+
+
 class Page(NamedTuple):
     running: subprocess.Popen[str]
     port: int

@@ -6,14 +6,17 @@ import asyncio
 import gzip
 import json
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.errors import MissingDependencyError, OptionError
+from bpe_tokenizer.formats import registry
 from bpe_tokenizer.view import page as page_module
 from bpe_tokenizer.view.packed import pack
 from bpe_tokenizer.view.page import content_security_policy
@@ -32,7 +35,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def ask(app: Any, method: str, path: str, **headers: str) -> Answer:
+def ask(app: Any, method: str, path: str, *, query: str = "", body: bytes = b"", **headers: str) -> Answer:
     """Send a request to an ASGI application and return what it answers."""
     sent: list[Mapping[str, Any]] = []
     named = {"host": "127.0.0.1:8000"} | headers
@@ -44,7 +47,7 @@ def ask(app: Any, method: str, path: str, **headers: str) -> Answer:
         "scheme": "http",
         "path": path,
         "raw_path": path.encode(),
-        "query_string": b"",
+        "query_string": query.encode(),
         "root_path": "",
         "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in named.items()],
         "client": ("127.0.0.1", 1),
@@ -52,7 +55,7 @@ def ask(app: Any, method: str, path: str, **headers: str) -> Answer:
     }
 
     async def receive() -> Mapping[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Mapping[str, Any]) -> None:
         sent.append(message)
@@ -119,6 +122,132 @@ def test_no_text_is_taken(app: Any) -> None:
     for path in ("/", "/tokens", "/tokenizers/a"):
         for method in ("POST", "PUT", "PATCH", "DELETE"):
             assert ask(app, method, path).status in (404, 405)
+
+
+def post(app: Any, files: Mapping[str, bytes], **headers: str) -> Answer:
+    """Send files as the page does."""
+    pairs = [pair for name, data in files.items() for pair in (("name", name), ("size", len(data)))]
+    return ask(app, "POST", "/files", query=urlencode(pairs), body=b"".join(files.values()), **headers)
+
+
+def saved_files(directory: Path) -> Iterator[dict[str, bytes]]:
+    """The files of a tokenizer, in several formats."""
+    made = BPETokenizer("gpt2", None)
+    model = made.train("low low lower", 260, special_tokens={"<a>": 300}, verbose=False).model
+
+    def files(name: str, *names: str) -> dict[str, bytes]:
+        registry.save(model, directory, name)
+        return {name: (directory / name).read_bytes() for name in names}
+
+    yield files("huggingface", "tokenizer.json", "tokenizer_config.json")
+    directory /= "pair"
+    yield files("gpt2", "merges.txt", "vocab.json", "tokenizer_config.json")
+    pair = files("gpt2", "vocab.json", "merges.txt")
+    yield pair
+    yield {f"mine-{name}": data for name, data in pair.items()}
+    for name in ("gguf", "base64-json", "minbpe"):
+        registry.save(model, directory / f"my {name}.model", name)
+        yield {f"my {name}.model": (directory / f"my {name}.model").read_bytes()}
+
+
+def test_files_are_read_as_the_package_reads_them(app: Any, tmp_path: Path) -> None:
+    count = 0
+    for number, files in enumerate(saved_files(tmp_path / "saved")):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        for name, data in files.items():
+            (directory / name).write_bytes(data)
+        first = next(iter(files))
+        path = directory if first == "tokenizer.json" else directory / first
+        answer = post(app, files)
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/octet-stream")
+        assert gzip.decompress(answer.body) == pack(BPETokenizer.load(path)), files.keys()
+        count += 1
+    assert count == 7
+
+
+def test_roles_of_a_config_beside_a_tokenizer_json_arrive(app: Any, tmp_path: Path) -> None:
+    made = BPETokenizer().train("low low", 258, special_tokens=["<a>"], verbose=False)
+    made.save(tmp_path)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    files = {
+        "tokenizer.json": (tmp_path / "tokenizer.json").read_bytes(),
+        "tokenizer_config.json": json.dumps(config | {"eos_token": "<a>"}).encode(),
+    }
+    assert b'"roles":{"eos":"<a>"}' in gzip.decompress(post(app, files).body)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"tokenizer.json": b"{"}, "tokenizer.json: "),
+        ({"tokenizer.json": b'{"model": {"type": "WordPiece"}}'}, "tokenizer.json: "),
+        ({"vocab.json": b"{}"}, "vocab.json: "),
+        ({"a.gguf": b"GGUF"}, "a.gguf: "),
+        ({"empty.json": b""}, "empty.json: is empty"),
+        ({"tekken.json": b'{"config": {}, "vocab": []}', "x": b""}, "tekken.json: "),
+    ],
+)
+def test_the_errors_of_readers_name_the_files(app: Any, files: dict[str, bytes], message: str) -> None:
+    answer = post(app, files)
+    assert answer.status == 422
+    assert answer.body.decode().startswith(message)
+    assert tempfile.gettempdir() not in answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        "/etc/passwd",
+        "../a.json",
+        "a/b.json",
+        "a\\b.json",
+        "C:x",
+        "x:y",
+        "a\0",
+        "a\n",
+        "a" * 300,
+    ],
+)
+def test_files_have_plain_names(app: Any, name: str) -> None:
+    assert post(app, {name: b"{}"}).status == 400
+    assert post(app, {"tokenizer.json": b"{}", name: b"{}"}).status == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("", 400),
+        ("name=a", 400),
+        ("name=a&size=1&size=1", 400),
+        ("name=a&size=-1", 400),
+        ("name=a&size=x", 400),
+        ("name=a&size=%D9%A3", 400),
+        ("name=a&size=3", 400),
+        ("name=a&size=5", 400),
+        ("name=a&size=200000001", 413),
+        ("name=a&size=100000001&name=b&size=100000000", 413),
+        ("&".join(f"name={number}&size=0" for number in range(17)), 400),
+    ],
+)
+def test_sizes_are_those_of_the_body_and_bounded(app: Any, query: str, status: int) -> None:
+    assert ask(app, "POST", "/files", query=query, body=b"{}\n\n").status == status
+
+
+def test_files_of_other_pages_are_refused(app: Any) -> None:
+    files = {"tokenizer.json": b"{}"}
+    assert post(app, files, host="evil.example").status == 400
+    assert post(app, files, origin="https://evil.example").status == 400
+    assert post(app, files, sec_fetch_site="cross-site").status == 400
+    assert post(app, files, origin="http://127.0.0.1:8000").status == 422
+    secret = create_app({}, "", load=BPETokenizer.load, token="secret", one_time_token="once")
+    for path in ("/files", "/other/files", "/once/files"):
+        assert ask(secret, "POST", path, query="name=a&size=0").status in (403, 404)
+    assert ask(secret, "POST", "/secret/files", query="name=a&size=0").status == 422
+    assert post(create_app({}, ""), files).status == 404
 
 
 def test_without_starlette_the_error_names_the_command(

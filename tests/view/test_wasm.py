@@ -20,12 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hf_files
-import published_encodings
-from bpe_tokenizer import AddedToken, BPETokenizer, Model, _core
+from bpe_tokenizer import AddedToken, BPETokenizer
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.formats import gguf, huggingface
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from bpe_tokenizer.view.packed import pack
+from bpe_tokenizer.view.page import published_names
 from hostile import hostile_texts
 from mutations import break_bytes, break_json, break_numbers, hopeless
 from sampling import sample_size
@@ -45,7 +45,12 @@ def core() -> WasmCore:
 
 
 def packed(core: WasmCore, tokenizer: BPETokenizer) -> WasmTokenizer:
-    return core.load(("packed", pack(tokenizer)))
+    return core.load_packed(pack(tokenizer))
+
+
+def from_document(document: dict[str, Any]) -> BPETokenizer:
+    """The tokenizer of a tokenizer.json."""
+    return BPETokenizer.from_model(huggingface.loads(json.dumps(document)))
 
 
 def utf16_positions(text: str) -> list[int]:
@@ -174,7 +179,7 @@ def small(core: WasmCore) -> list[tuple[WasmTokenizer, BPETokenizer]]:
         tiny(*MERGES, split_pattern=r"(?<=\s)\S+|\s+|\S"),
         tiny(*MERGES, split_pattern="(?s).+"),
     ]
-    models += [BPETokenizer.from_model(huggingface.loads(json.dumps(it))) for it in documents()]
+    models += map(from_document, documents())
     return [(packed(core, ours), ours) for ours in models]
 
 
@@ -226,7 +231,7 @@ def test_tokens_are_their_bytes(core: WasmCore, tokenizer: BPETokenizer) -> None
     assert theirs.tokens(list(vocab)) == list(vocab.values())
     with pytest.raises(WasmError, match="1000 at position 1 is not in the vocabulary"):
         theirs.tokens([0, 1000])
-    spaced = core.load(("tokenizer.json", json.dumps(hf_files.spaced_document()).encode()))
+    spaced = packed(core, from_document(hf_files.spaced_document()))
     assert spaced.tokens([2 + 0x0A, 2 + 256]) == [b"\n", "▁".encode()]
 
 
@@ -282,10 +287,8 @@ def documents() -> list[dict[str, Any]]:
 @pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("index", range(len(documents())))
 def test_a_tokenizer_json(core: WasmCore, index: int) -> None:
-    document = documents()[index]
-    ours = BPETokenizer.from_model(huggingface.loads(json.dumps(document)))
-    theirs = core.load(("tokenizer.json", json.dumps(document).encode()))
-    assert theirs.info["format"] == "huggingface"
+    ours = from_document(documents()[index])
+    theirs = packed(core, ours)
     assert_info(theirs, ours)
     assert_same(
         theirs, ours, [*hostile_texts(mixtures=20)[::4], "hello <eos> hel 12!? <bos>\n", " low ▁low\n  lo"]
@@ -307,59 +310,17 @@ def assert_info(theirs: WasmTokenizer, ours: BPETokenizer) -> None:
         assert theirs.tokens(ids) == list(ours.vocab.values())
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"model": {"type": "WordPiece", "vocab": {"a": 0}, "merges": []}}, 'model.type: "WordPiece" is not'),
-        (
-            {"pre_tokenizer": {"type": "UnicodeScripts"}},
-            'pre_tokenizer.type: "UnicodeScripts" is not supported',
-        ),
-        ({"normalizer": {"type": "Precompiled"}}, 'normalizer.type: "Precompiled" is not supported; NFC,'),
-        ({"added_tokens": [{"id": 1}]}, "added_tokens: must be a list"),
-        ({"pre_tokenizer": hf_files.sequence(hf_files.split(r"\Gx"))}, "is not supported: it holds"),
-    ],
-)
-def test_an_unsupported_part_is_named(core: WasmCore, change: dict[str, Any], message: str) -> None:
-    with pytest.raises(WasmError) as error:
-        core.load(("tokenizer.json", json.dumps(hf_files.good() | change).encode()))
-    assert message in str(error.value)
-    assert len(str(error.value)) <= 400
-
-
 @pytest.mark.sampled(0.25, "long tests")
-def test_what_is_refused_here_is_refused_there(core: WasmCore) -> None:
-    """A changed file loads in both with the same ids, or in neither."""
-    agreed = 0
+def test_a_changed_tokenizer_json_gives_the_same(core: WasmCore) -> None:
+    """Whatever the package reads, the page has with the same ids."""
+    compared = 0
     for document in (hf_files.good(), hf_files.good_characters(), hf_files.full_document()):
         for data in break_json(document, 150, seed=3):
-            refusal = ""
-            try:
-                ours: Model | None = huggingface.loads(data.decode())
-            except (TokenizerError, UnicodeDecodeError) as error:
-                ours, refusal = None, str(error)
-            try:
-                theirs: WasmTokenizer | None = core.load(("tokenizer.json", data))
-            except WasmError:
-                theirs = None
-            if ours is not None and theirs is not None:
-                agreed += 1
-                assert_same(theirs, BPETokenizer.from_model(ours), ["hello <eos> ▁hel 1!é low <|end|>  lo"])
-            if ours is not None and theirs is None:
-                assert is_unusual(data), data
-            elif theirs is not None and ours is None:
-                assert any(name in refusal for name in IGNORED), refusal
-    assert agreed > 60
-
-
-def is_unusual(data: bytes) -> bool:
-    """Whether the core's fast reader leaves a file to the package's slow one."""
-    parsed = _core.TokenTable.parse(data)
-    return parsed is None or (parsed[1].added_tokens() is None and b'"added_tokens"' in data)
-
-
-# What the page does not read: other members, the surroundings of texts, and decoding.
-IGNORED = ("version", "truncation", "padding", "post_processor", "decoder", "unknown field")
+            with contextlib.suppress(TokenizerError, UnicodeDecodeError):
+                ours = BPETokenizer.from_model(huggingface.loads(data.decode()))
+                assert_same(packed(core, ours), ours, ["hello <eos> ▁hel 1!é low <|end|>  lo"])
+                compared += 1
+    assert compared > 60
 
 
 def ranks_of(*tokens: bytes) -> bytes:
@@ -375,13 +336,19 @@ def test_a_rank_file(core: WasmCore, tmp_path: Path) -> None:
     ours = BPETokenizer.from_tiktoken(path, split_pattern="cl100k", special_tokens=special)
     pattern = NAMED_PATTERNS["cl100k"].patterns[0]
     for changed in (data, data.replace(b"\n", b"\r\n"), data.removesuffix(b"\n"), data + b"\n\n"):
-        theirs = core.load(("mine.tiktoken", changed), pattern=pattern, specialTokens=special)
+        theirs = core.load_ranks(changed, [pattern], special)
         assert_info(theirs, ours)
         assert_same(theirs, ours, ["hello hell <|end|> <|hole|>", *hostile_texts(mixtures=20)[::4]])
-    with pytest.raises(WasmError, match="split pattern"):
-        core.load(("mine.tiktoken", data))
-    known = core.load(("cl100k_base.tiktoken", data), specialTokens={})
-    assert known.info["patterns"] == [pattern]
+
+
+def test_a_rank_file_with_several_patterns(core: WasmCore, tmp_path: Path) -> None:
+    data = ranks_of(b"he", b"hel", b"12", b"34")
+    path = tmp_path / "mine.tiktoken"
+    path.write_bytes(data)
+    ours = BPETokenizer.from_tiktoken(path, split_pattern="deepseek-v3", special_tokens={})
+    theirs = core.load_ranks(data, NAMED_PATTERNS["deepseek-v3"].patterns)
+    assert_info(theirs, ours)
+    assert_same(theirs, ours, ["hello 1234 日本語", *hostile_texts(mixtures=20)[::4]])
 
 
 @pytest.mark.parametrize(
@@ -395,39 +362,25 @@ def test_a_rank_file(core: WasmCore, tmp_path: Path) -> None:
 )
 def test_a_broken_rank_file(core: WasmCore, data: bytes, message: str) -> None:
     with pytest.raises(WasmError, match=message):
-        core.load(("gpt2.tiktoken", data))
-
-
-def test_published_data_is_up_to_date() -> None:
-    expected = json.loads(json.dumps(published_encodings.published()))
-    found = json.loads(published_encodings.FILE.read_text(encoding="utf-8"))
-    assert found == expected, "run: python tests/support/published_encodings.py"
+        core.load_ranks(data, [r"\w+|\W+"])
 
 
 def test_gpt2_files(core: WasmCore, plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
     tokenizer = BPETokenizer.from_model(plain_tokenizer.model)
     tokenizer.add_special_tokens(["<|endoftext|>"])
     tokenizer.export(tmp_path, "gpt2")
-    (tmp_path / "tokenizer_config.json").unlink()
-    vocab, merges = (tmp_path / "vocab.json").read_bytes(), (tmp_path / "merges.txt").read_bytes()
     ours = BPETokenizer.load(tmp_path, "gpt2")
-    texts = ["def f(x): <|endoftext|>\n", *hostile_texts(mixtures=20)[::4]]
-    for files in ([("vocab.json", vocab), ("merges.txt", merges)], [("a.bpe", merges), ("b", vocab)]):
-        theirs = core.load(*files)
-        assert theirs.info["format"] == "gpt2"
-        assert_info(theirs, ours)
-        assert_same(theirs, ours, texts)
-    with pytest.raises(WasmError, match="give both files"):
-        core.load(("vocab.json", vocab))
-    with pytest.raises(WasmError, match="line 3"):
-        core.load(("vocab.json", vocab), ("merges.txt", b"#version: 0.2\n\xc4\xa0 t\nno\n"))
+    theirs = packed(core, ours)
+    assert_info(theirs, ours)
+    assert_same(theirs, ours, ["def f(x): <|endoftext|>\n", *hostile_texts(mixtures=20)[::4]])
 
 
 @pytest.mark.parametrize("data", list(hopeless()), ids=lambda data: repr(data[:12]))
 def test_what_is_no_tokenizer_is_refused(core: WasmCore, data: bytes) -> None:
-    for name in ("a", "tokenizer.json", "cl100k_base.tiktoken"):
-        with pytest.raises(WasmError):
-            core.load((name, data))
+    with pytest.raises(WasmError):
+        core.load_packed(data)
+    with pytest.raises(WasmError):
+        core.load_ranks(data, ["."])
 
 
 @pytest.mark.sampled(0.25, "long tests")
@@ -441,7 +394,7 @@ def test_a_broken_packed_model_is_refused_or_works(core: WasmCore) -> None:
         *(data[:end] for end in range(len(data))),
     ]:
         try:
-            theirs = core.load(("x", broken))
+            theirs = core.load_packed(broken)
             theirs.encode("the end<|end|> é aaaa 日本", special=True)
             theirs.trace(b" the")
         except WasmError:
@@ -449,36 +402,13 @@ def test_a_broken_packed_model_is_refused_or_works(core: WasmCore) -> None:
     assert refused > 1000
 
 
-@pytest.mark.sampled(0.25)
-@pytest.mark.parametrize("index", range(4))
-def test_a_broken_tokenizer_json_is_refused_or_works(core: WasmCore, index: int) -> None:
-    document = documents()[index]
-    whole = json.dumps(document).encode()
-    for broken in [*break_json(document, 300, seed=index), *break_bytes(whole, 300, seed=index)]:
-        try:
-            core.load(("tokenizer.json", broken)).encode("hello <eos> ▁hel 1!é low", special=True)
-        except WasmError as error:
-            message = str(error)
-            if len(message) > 400:
-                raise
-
-
 @pytest.mark.sampled(0.25, "long tests")
-def test_broken_gpt2_and_rank_files_are_refused_or_work(
-    core: WasmCore, plain_tokenizer: BPETokenizer, tmp_path: Path
-) -> None:
-    plain_tokenizer.export(tmp_path, "gpt2")
-    vocab, merges = (tmp_path / "vocab.json").read_bytes(), (tmp_path / "merges.txt").read_bytes()
+def test_a_broken_rank_file_is_refused_or_works(core: WasmCore) -> None:
     ranks = ranks_of(b"he", b"hel")
-    for seed in range(200):
-        cases = [
-            [("v", next(break_bytes(vocab, 1 + seed % 12, seed))), ("m", merges)],
-            [("v", vocab), ("m", next(break_bytes(merges, 1 + seed % 12, seed)))],
-            [("gpt2.tiktoken", next(break_bytes(ranks, 1 + seed % 12, seed)))],
-        ]
-        for files in cases:
-            with contextlib.suppress(WasmError):
-                core.load(*files).encode("hello def")
+    for seed in range(600):
+        with contextlib.suppress(WasmError):
+            broken = next(break_bytes(ranks, 1 + seed % 12, seed))
+            core.load_ranks(broken, [r"\w+|\W+"]).encode("hello def")
 
 
 # -- training ---------------------------------------------------------------------------------------------
@@ -682,7 +612,8 @@ def test_real_rank_files(core: WasmCore, name: str, fixtures: Path, corpus_texts
     path = fixtures / "vocab" / f"{name}.tiktoken"
     ours = BPETokenizer.from_tiktoken(path)
     texts = [*hostile_texts(mixtures=500), *corpus_texts]
-    theirs = core.load((path.name, path.read_bytes()))
+    known = next(each for each in published_names() if each["name"] == name)
+    theirs = core.load_ranks(path.read_bytes(), known["patterns"], known["specialTokens"])
     assert_info(theirs, ours)
     assert_same(theirs, ours, texts)
     assert_same(packed(core, ours), ours, texts)
@@ -695,7 +626,7 @@ def test_real_rank_files(core: WasmCore, name: str, fixtures: Path, corpus_texts
 def test_real_gpt2_files(core: WasmCore, fixtures: Path, corpus_texts: list[str]) -> None:
     vocab, merges = (fixtures / "vocab" / name for name in ("gpt2-vocab.json", "gpt2-merges.txt"))
     ours = BPETokenizer.load(vocab, "gpt2", merges=merges)
-    theirs = core.load((vocab.name, vocab.read_bytes()), (merges.name, merges.read_bytes()))
+    theirs = packed(core, ours)
     assert_info(theirs, ours)
     assert_same(theirs, ours, [*hostile_texts(mixtures=200), *corpus_texts])
 
@@ -714,7 +645,7 @@ def test_real_vectors(
     loaded = [packed(core, ours)]
     if not ours.model.core.keeps_gaps:
         ours.save(tmp_path)
-        loaded.append(core.load(("tokenizer.json", (tmp_path / "tokenizer.json").read_bytes())))
+        loaded.append(packed(core, BPETokenizer.load(tmp_path)))
     texts = path.with_suffix(".gguf.inp").read_bytes().decode().split("\n__ggml_vocab_test__\n")
     lines = path.with_suffix(".gguf.out").read_text(encoding="utf-8").split("\n")
     for theirs in loaded:

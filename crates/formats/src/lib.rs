@@ -1,10 +1,8 @@
-//! The formats of tokenizer files: the bytes of files become models, or errors that name the place in the file.
+//! Fast readers for the large tables in tokenizer files. The package's readers in Python, which call them, read the rest.
 //!
-//! No directories, no network, no Python: the binding and the page's core call the same readers.
+//! No directories, no network, no Python.
 
 pub mod error;
 pub mod huggingface;
-pub mod json;
-pub mod published;
 
 pub use error::{FormatError, Place, Result};

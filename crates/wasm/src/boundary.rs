@@ -9,7 +9,7 @@
 
 use crate::answer::Answer;
 use crate::tokenizer::Tokenizer;
-use crate::{files, settings, training};
+use crate::{packed, ranks, settings, training};
 use bpe_tokenizer_core::encoder::Special;
 use bpe_tokenizer_core::{Error, Result};
 use rustc_hash::FxHashSet;
@@ -37,6 +37,12 @@ impl Instance {
         let missing = || Error::Option("this instance has no tokenizer".to_owned());
         let tokenizer = self.tokenizer.as_mut().ok_or_else(missing)?;
         Ok((tokenizer, &self.buffers, &mut self.answer))
+    }
+
+    /// Sets the tokenizer of a file, and frees the memory of the file.
+    fn load(&mut self, tokenizer: Tokenizer) {
+        self.buffers = Default::default();
+        self.set(tokenizer);
     }
 
     fn set(&mut self, tokenizer: Tokenizer) {
@@ -106,16 +112,24 @@ pub extern "C" fn buffer(index: usize, size: usize) -> *mut u8 {
     })
 }
 
-/// Loads a tokenizer from files: buffer 0 has the options, buffer 1 the bytes. The answer is its description.
+/// Loads the packed model in buffer 1. The answer is its description.
 #[no_mangle]
-pub extern "C" fn load(options: usize, size: usize) -> *const usize {
+pub extern "C" fn load_packed(size: usize) -> *const usize {
+    answer(|instance| {
+        let (model, roles) = packed::read(filled(&instance.buffers[1], size)?)?;
+        instance.load(Tokenizer::new(model, roles)?);
+        Ok(())
+    })
+}
+
+/// Loads the rank file in buffer 1; buffer 0 has the options. The answer is its description.
+#[no_mangle]
+pub extern "C" fn load_ranks(options: usize, size: usize) -> *const usize {
     answer(|instance| {
         let [json, data] = &instance.buffers;
         let options = settings::from_json(filled(json, options)?, "the options")?;
-        let tokenizer = files::load(&options, filled(data, size)?)?;
-        // The files are no longer needed.
-        instance.buffers = Default::default();
-        instance.set(tokenizer);
+        let model = ranks::read(filled(data, size)?, options)?;
+        instance.load(Tokenizer::with_named_roles(model)?);
         Ok(())
     })
 }

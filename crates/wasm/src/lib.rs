@@ -6,8 +6,6 @@
 
 mod answer;
 mod boundary;
-mod files;
-mod gpt2;
 mod packed;
 mod ranks;
 mod segments;

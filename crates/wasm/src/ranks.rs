@@ -1,40 +1,28 @@
 //! Rank files of tiktoken, with what a file of ranks does not hold: the split pattern and the special tokens.
 
-use crate::files::Options;
 use bpe_tokenizer_core::model::{Model, Settings, Vocabulary};
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::{Error, Result};
-use bpe_tokenizer_formats::published::published;
+use serde::Deserialize;
+use std::collections::BTreeMap;
 
-/// Reads a rank file. Known names give the split pattern and the special tokens that `options` lacks.
-pub fn read(name: &str, data: &[u8], options: &Options) -> Result<Model> {
-    let vocabulary = parse(data)?;
-    let stem = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    let stem = stem.split('.').next().unwrap_or(stem);
-    let known = published()?.encodings.remove(stem);
-    let (pattern, special) = match (&options.pattern, known) {
-        (Some(pattern), known) => (
-            pattern.clone(),
-            known.map(|known| known.special_tokens).unwrap_or_default(),
-        ),
-        (None, Some(known)) => (known.pattern, known.special_tokens),
-        (None, None) => {
-            return Err(Error::Pattern {
-                position: 0,
-                message: "a rank file holds no split pattern".to_owned(),
-            })
-        }
-    };
-    let special = options.special_tokens.clone().unwrap_or(special);
-    let added = special
-        .into_iter()
-        .map(|(content, id)| AddedToken::special(content, id));
-    model(vocabulary, pattern, added.collect())
+/// What a file of ranks does not hold.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Options {
+    /// The split patterns, in the order in which they apply.
+    patterns: Vec<String>,
+    special_tokens: BTreeMap<String, u32>,
 }
 
-/// The model of ranks.
-fn model(vocabulary: Vocabulary, pattern: String, mut added: Vec<AddedToken>) -> Result<Model> {
+/// Reads a rank file.
+pub fn read(data: &[u8], options: Options) -> Result<Model> {
+    let vocabulary = parse(data)?;
+    let added = options.special_tokens.into_iter();
+    let mut added: Vec<AddedToken> = added
+        .map(|(content, id)| AddedToken::special(content, id))
+        .collect();
     added.sort_by_key(|token| token.id);
     // Special tokens that fill holes between the ranks belong to the vocabulary, as in a trained model.
     let mut tokens: Vec<(u32, Vec<u8>)> = Vec::new();
@@ -54,18 +42,16 @@ fn model(vocabulary: Vocabulary, pattern: String, mut added: Vec<AddedToken>) ->
         Vocabulary::new(tokens)?
     };
     let settings = Settings {
-        pre_tokenizers: vec![PreTokenizer::isolated(pattern)],
+        pre_tokenizers: options
+            .patterns
+            .into_iter()
+            .map(PreTokenizer::isolated)
+            .collect(),
         ..Settings::default()
     };
     let model = Model::from_ranks(vocabulary, settings, added)?;
     model.require_bytes()?;
     Ok(model)
-}
-
-/// Whether a file begins as a rank file: base64, a space, a number.
-pub fn is_rank_file(data: &[u8]) -> bool {
-    let line = data.split(|&byte| byte == b'\n').next().unwrap_or(data);
-    entry(line).is_some()
 }
 
 fn parse(data: &[u8]) -> Result<Vocabulary> {

@@ -65,7 +65,7 @@ impl Tokenizer {
                 let more = texts.iter().zip(ids);
                 added.extend(more.map(|(text, id)| AddedToken::special(text, id)));
                 let (model, roles) = (model.with_added(added)?, self.roles.clone());
-                Box::new(Self::new(model, self.format, roles)?)
+                Box::new(Self::new(model, roles)?)
             }
         };
         Ok(&mut self.extended.insert((texts.to_vec(), made)).1)

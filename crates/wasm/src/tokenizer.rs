@@ -24,7 +24,6 @@ const ENDS_INSIDE_CHARACTER: u8 = 16;
 /// A tokenizer, with memory that its calls use in turn.
 pub struct Tokenizer {
     pub(crate) encoder: Encoder,
-    pub(crate) format: &'static str,
     pub(crate) roles: BTreeMap<String, String>,
     ids: Vec<u32>,
     pub(crate) found: FoundTokens,
@@ -125,14 +124,9 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str> {
 
 impl Tokenizer {
     /// Compiles a model.
-    pub fn new(
-        model: Model,
-        format: &'static str,
-        roles: BTreeMap<String, String>,
-    ) -> Result<Self> {
+    pub fn new(model: Model, roles: BTreeMap<String, String>) -> Result<Self> {
         Ok(Self {
             encoder: Encoder::new(model)?,
-            format,
             roles,
             ids: Vec::new(),
             found: FoundTokens::default(),
@@ -141,10 +135,10 @@ impl Tokenizer {
     }
 
     /// Compiles a model. The names of its special tokens tell their roles.
-    pub fn with_named_roles(model: Model, format: &'static str) -> Result<Self> {
+    pub fn with_named_roles(model: Model) -> Result<Self> {
         let special = model.added().iter().filter(|token| token.special);
         let roles = find_roles(special.map(|token| token.content.as_str()));
-        Self::new(model, format, roles)
+        Self::new(model, roles)
     }
 
     fn model(&self) -> &Model {
@@ -182,7 +176,6 @@ impl Tokenizer {
             "patterns": patterns.collect::<Vec<_>>(),
             "normalizers": normalizers.collect::<Vec<_>>(),
             "addedTokens": added.collect::<Vec<_>>(),
-            "format": self.format,
             "alphabet": match settings.alphabet {
                 Alphabet::Bytes => "bytes",
                 Alphabet::Characters => "characters",

@@ -119,7 +119,7 @@ pub fn train(options: Options, bytes: &[u8], answer: &mut Answer) -> Result<Toke
         ..Settings::default()
     };
     let model = learned.into_model(options.vocab_size, settings, added)?;
-    let tokenizer = Tokenizer::with_named_roles(model, "trained")?;
+    let tokenizer = Tokenizer::with_named_roles(model)?;
     answer.own_words(offsets);
     answer.own_bytes(piece_bytes);
     answer.own_words(piece_counts);

@@ -143,19 +143,29 @@ def content_security_policy(*, server: bool = False) -> str:
 
 
 def published_names() -> list[dict[str, Any]]:
-    """Return the published encodings that the page knows by name, with their models and files.
+    """Return the published encodings by name: their models and files, and what a rank file does not hold.
 
     >>> published_names()[-1]["name"]
     'gpt2'
     """
     from bpe_tokenizer.formats.tiktoken.models import MODEL_NAMES
     from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
+    from bpe_tokenizer.formats.tiktoken.special_tokens import to_added_tokens
 
     names = []
     for name, encoding in reversed(list(PUBLISHED.items())):
         models = [model for model, used in MODEL_NAMES.items() if used == name]
         file = encoding.ranks.url.rpartition("/")[2]
-        names.append({"name": name, "models": models[:3], "file": file, "url": encoding.ranks.url})
+        special = to_added_tokens({b"": 0}, encoding.special_tokens or {})
+        names.append(
+            {
+                "name": name,
+                "models": models[:3],
+                "file": file,
+                "patterns": [encoding.split_pattern],
+                "specialTokens": {token.content: token.id for token in special},
+            }
+        )
     return names
 
 

@@ -1,4 +1,4 @@
-"""A local server for the page, and for the tokenizers that the page asks for by name.
+"""A local server for the page, and for the tokenizers that the page asks for by name or sends as files.
 
 It gets no text: the page works in the browser. It serves one user of this machine, and trusts no request:
 not of other pages in its browser, not of other users. The address holds a secret token. Work and memory are
@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import io
 import logging
 import os
 import secrets
 import socket
+import tempfile
 import threading
 import webbrowser
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bpe_tokenizer.errors import HubError, OptionError, TokenizerError, shorten
@@ -41,9 +44,13 @@ _HOST_NAMES = (HOST, "localhost")
 # A tokenizer takes up to a second and 300 MB to be loaded and packed, so one is worked on at a time. Few more
 # requests wait, and even more are refused. The page sends one at a time.
 _MAX_REQUESTS = 8
+# The files of one tokenizer. `tokenizers.js` has the same number of bytes.
+_MAX_FILES = 16
+_MAX_BYTES = 200_000_000
 # Connections, and seconds for a client to send a request, its body, or to take an answer.
 _MAX_CONNECTIONS = 64
 _REQUEST_SECONDS = 10
+_BODY_SECONDS = 30
 _ANSWER_SECONDS = 30
 _SHUTDOWN_SECONDS = 0.3
 # An answer is sent in parts of this size, each when the client has taken the previous one.
@@ -67,18 +74,18 @@ def create_app(
     token: str = "",
     one_time_token: str = "",
 ) -> Any:
-    """Return the ASGI application: the page, and next to it `tokenizers/NAME`.
+    """Return the ASGI application: the page, and next to it `tokenizers/NAME` and `files`.
 
-    A name is that of a given tokenizer, or a published one. The application answers
-    only requests to this machine's own names, and sends no header that lets pages of other origins read its
-    answers.
+    A name is that of a given tokenizer, or a published one. `files` takes the files of a tokenizer, and
+    answers with the packed model. The application answers only requests to this machine's own names, and
+    sends no header that lets pages of other origins read its answers.
 
     Args:
         tokenizers: The tokenizers by name; the page contains them.
         text: The initial text of the page.
         allowed_special: As in `page`.
-        load: Returns the published tokenizer of a name, if this machine has it; without it, only the given
-            ones are served.
+        load: Returns the published tokenizer of a name, if this machine has it, or the tokenizer of a path;
+            without it, only the given ones are served.
         token: The secret part of the address: the page is at `/token/`, and at `/` without a token.
         one_time_token: `/one_time_token/` redirects to the page, once. It may be seen by others, as the
             arguments of a browser are.
@@ -87,6 +94,7 @@ def create_app(
         MissingDependencyError: Starlette is not installed, or the core in WebAssembly is missing.
     """
     applications = import_library("starlette.applications", "view")
+    requests = import_library("starlette.requests", "view")
     responses = import_library("starlette.responses", "view")
     routing = import_library("starlette.routing", "view")
     headers = {
@@ -113,7 +121,7 @@ def create_app(
             self.answer = answer
 
         async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-            request = import_library("starlette.requests", "view").Request(scope, receive)
+            request = requests.Request(scope, receive)
             try:
                 _check_host(request.headers)
                 given = request.path_params.get("token", "")
@@ -126,7 +134,7 @@ def create_app(
                 await self.answer(request, send)
             except _RequestError as error:
                 await refusal(error)(scope, receive, send)
-            except TimeoutError:
+            except (TimeoutError, requests.ClientDisconnect):
                 pass  # The server closes the connection.
 
     async def get_page(request: Any, send: _Send) -> None:
@@ -137,9 +145,15 @@ def create_app(
 
     async def get_tokenizer(request: Any, send: _Send) -> None:
         _check_origin(request.headers)
-        body = await packed.get(request.path_params["name"])
+        await send_packed(send, await packed.get(request.path_params["name"]), request.method)
+
+    async def read_files(request: Any, send: _Send) -> None:
+        _check_origin(request.headers)
+        await send_packed(send, await packed.read(request), request.method)
+
+    async def send_packed(send: _Send, body: bytes, method: str) -> None:
         await asyncio.wait_for(
-            _send(send, body, "application/octet-stream", headers, has_body=request.method == "GET"),
+            _send(send, body, "application/octet-stream", headers, has_body=method != "HEAD"),
             _ANSWER_SECONDS,
         )
 
@@ -148,6 +162,7 @@ def create_app(
         routing.Route(path, Application(get_page), methods=["GET"]),
         # The name of a tokenizer may be a path.
         routing.Route(f"{path}tokenizers/{{name:path}}", Application(get_tokenizer), methods=["GET"]),
+        routing.Route(f"{path}files", Application(read_files), methods=["POST"]),
     ]
     if token:  # says what is missing
         routes.append(routing.Route("/", Application(get_page), methods=["GET"]))
@@ -157,17 +172,18 @@ def create_app(
 
 
 class _PackedTokenizers:
-    """Packs tokenizers, one at a time, and keeps them: there are few names.
+    """Packs tokenizers, one at a time, and keeps those with names: there are few.
 
     Args:
         given: The tokenizers of the page, by name.
-        load: Returns a published tokenizer.
+        load: Returns a published tokenizer, or that of a path.
     """
 
     def __init__(self, given: Mapping[str, BPETokenizer], load: Callable[[str], BPETokenizer] | None) -> None:
         names = [each["name"] for each in published_names()] if load is not None else []
         self._loaders = {name: partial(load, name) for name in names if load is not None}
         self._loaders |= {name: partial(given.__getitem__, name) for name in given}
+        self._load = load
         self._packed: dict[str, bytes] = {}
         self._requests = 0
         self._lock = asyncio.Lock()
@@ -180,29 +196,99 @@ class _PackedTokenizers:
         """
         if name not in self._loaders:
             raise _RequestError(404, f"unknown name {shorten(name)}")
+        async with self._turn():
+            if name not in self._packed:
+                self._packed[name] = await _in_thread(self._pack, name)
+        return self._packed[name]
+
+    async def read(self, request: Any) -> bytes:
+        """Return the packed tokenizer of the files in a request.
+
+        The body is all files, and the query has the `name` and the `size` of each. The first is the
+        tokenizer, and the others are beside it.
+
+        Raises:
+            _RequestError: The request is refused.
+        """
+        if self._load is None:
+            raise _RequestError(404, "this server reads no files")
+        names, sizes = _files(request.query_params)
+        async with self._turn():
+            body = await asyncio.wait_for(_body(request, sum(sizes)), _BODY_SECONDS)
+            return await _in_thread(self._read, names, sizes, body)
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait until no other tokenizer is worked on; turn the errors of the work into refusals."""
         if self._requests >= _MAX_REQUESTS:
             raise _RequestError(503, "too many requests at once: wait a second")
         self._requests += 1
         try:
             async with self._lock:
-                if name not in self._packed:
-                    self._packed[name] = await _in_thread(self._pack, name)
-            return self._packed[name]
+                yield
         except MemoryError:
             raise _RequestError(503, "not enough memory for this tokenizer") from None
-        except HubError:
-            raise _RequestError(
-                404,
-                f"this machine does not have {name}. Drop its file here, or end this page and start it with "
-                f"--tokenizer {name} --download",
-            ) from None
         except TokenizerError as error:
             raise _RequestError(404, str(error)) from None
         finally:
             self._requests -= 1
 
     def _pack(self, name: str) -> bytes:
-        return packed_gzip(self._loaders[name]())
+        try:
+            return packed_gzip(self._loaders[name]())
+        except HubError:
+            raise _RequestError(
+                404,
+                f"this machine does not have {name}. Drop its file here, or end this page and start it with "
+                f"--tokenizer {name} --download",
+            ) from None
+
+    def _read(self, names: list[str], sizes: list[int], body: bytes) -> bytes:
+        """Read files as the package reads those of a directory."""
+        assert self._load is not None
+        content = io.BytesIO(body)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+            try:
+                for name, size in zip(names, sizes, strict=True):
+                    Path(directory, name).write_bytes(content.read(size))
+            except OSError as error:
+                raise _RequestError(400, f"{shorten(name)} cannot be written: {error.strerror}") from None
+            # The files beside a tokenizer.json count with its directory only.
+            path = directory if names[0] == "tokenizer.json" else str(Path(directory, names[0]))
+            try:
+                return packed_gzip(self._load(path))
+            except TokenizerError as error:
+                # The user knows the names of the files, but not the directory.
+                message = str(error).replace(f"{directory}{os.sep}", "").replace(directory, names[0])
+                raise _RequestError(422, message) from None
+
+
+def _files(query: Any) -> tuple[list[str], list[int]]:
+    """Return the names and sizes of files from a query."""
+    names, sizes = query.getlist("name"), query.getlist("size")
+    if not 0 < len(names) == len(sizes) <= _MAX_FILES:
+        raise _RequestError(400, f"a request has the names and sizes of 1 to {_MAX_FILES} files")
+    for name in names:
+        is_base_name = name == PurePosixPath(name).name == PureWindowsPath(name).name
+        if not is_base_name or name in ("", "..") or not name.isprintable():
+            raise _RequestError(400, f"{shorten(name)} is not the name of a file")
+    if not all(size.isascii() and size.isdecimal() and len(size) < 12 for size in sizes):
+        raise _RequestError(400, "a size is not a number of bytes")
+    if sum(map(int, sizes)) > _MAX_BYTES:
+        raise _RequestError(413, f"the files have more than {_MAX_BYTES:,} bytes")
+    return names, list(map(int, sizes))
+
+
+async def _body(request: Any, size: int) -> bytes:
+    """Return the body of a request, which has this size."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > size:
+            break
+    if len(body) != size:
+        raise _RequestError(400, "the request does not have the bytes that it names")
+    return bytes(body)
 
 
 async def _in_thread(function: Callable[..., bytes], *args: object) -> bytes:

@@ -39,10 +39,9 @@ export class CoreError extends Error {
  * @property {string[]} patterns The split patterns, in the order in which they apply.
  * @property {string[]} normalizers The steps of normalisation, for people.
  * @property {{id: number, content: string, special: boolean}[]} addedTokens By ascending id.
- * @property {string} format "packed", "huggingface", "tiktoken", "gpt2" or "trained".
  * @property {"bytes"|"characters"} alphabet What merging begins with.
  * @property {number} merges The number of merges.
- * @property {Record<string, string>} roles The special tokens by role: bos, eos, pad, unk; as far as the file tells.
+ * @property {Record<string, string>} roles The special tokens by role: bos, eos, pad, unk; as far as the file or their names tell.
  */
 
 /**
@@ -233,29 +232,36 @@ export class Core {
   }
 
   /**
-   * Loads a tokenizer. Its format is recognised by the content: a packed model of the package, a tokenizer.json, the ranks
-   * of tiktoken, or GPT-2's vocab.json with merges.txt.
+   * Loads a packed model of the package.
    *
-   * @param {{name: string, bytes: Uint8Array}[]} files The files of one tokenizer.
-   * @param {{pattern?: string, specialTokens?: Record<string, number>}} [options] What a rank file does not hold. The names of
-   *   published rank files give both. For another rank file without a pattern, the error has the code "pattern".
+   * @param {Uint8Array} bytes
    * @returns {CoreTokenizer}
    */
-  load(files, options = {}) {
-    if (!Array.isArray(files) || files.length === 0) throw new CoreError("no file is given");
-    const inputs = files.map(({ name, bytes }) => ({ name: String(name), bytes: checkBytes(bytes, "the content of a file") }));
-    const pattern = options.pattern === undefined || options.pattern === null ? undefined : String(options.pattern);
-    const specialTokens = checkTokens(options.specialTokens);
-    const header = { files: inputs.map(({ name, bytes }) => ({ name, size: bytes.length })), pattern, specialTokens };
+  loadPacked(bytes) {
+    checkBytes(bytes, "a packed model");
+    return this.#load((instance) => instance.call("load_packed", instance.writeBytes(1, bytes)));
+  }
+
+  /**
+   * Loads a rank file of tiktoken.
+   *
+   * @param {Uint8Array} bytes
+   * @param {{patterns: string[], specialTokens?: Record<string, number>}} options What a rank file does not hold. The split
+   *   patterns apply in their order; without any, the error has the code "pattern".
+   * @returns {CoreTokenizer}
+   */
+  loadRanks(bytes, { patterns, specialTokens } = {}) {
+    checkBytes(bytes, "a rank file");
+    if (!Array.isArray(patterns) || patterns.length === 0) throw new CoreError("a rank file holds no split pattern", "pattern");
+    const options = JSON.stringify({ patterns: patterns.map(String), specialTokens: checkTokens(specialTokens) ?? {} });
+    return this.#load((instance) => instance.call("load_ranks", instance.writeText(0, options), instance.writeBytes(1, bytes)));
+  }
+
+  /** @param {(instance: CoreInstance) => object[]} call Loads a file, and returns the parts of the answer. */
+  #load(call) {
     return new CoreTokenizer(() => {
       const instance = new CoreInstance(this.#module);
-      const all = new Uint8Array(inputs.reduce((sum, { bytes }) => sum + bytes.length, 0));
-      let end = 0;
-      for (const { bytes } of inputs) {
-        all.set(bytes, end);
-        end += bytes.length;
-      }
-      const parts = instance.call("load", instance.writeText(0, JSON.stringify(header)), instance.writeBytes(1, all));
+      const parts = call(instance);
       instance.forgetBuffers();
       return { instance, parts };
     });

@@ -33,17 +33,17 @@ export class CoreClient {
   }
 
   /** Loads a packed tokenizer: the gzip of what `pack` of the Python package makes, as bytes or base64. */
-  loadPacked(name, packed) {
-    return this.#call("loadPacked", { name, packed });
+  loadPacked(packed) {
+    return this.#call("loadPacked", { packed });
   }
 
   /**
-   * @param {{name: string, bytes: Uint8Array}[]} files of one tokenizer
-   * @param {{pattern?: string, specialTokens?: Record<string, number>}} [options]
+   * @param {Uint8Array} bytes of a rank file
+   * @param {{patterns?: string[], specialTokens?: Record<string, number>}} options
    * @returns {Promise<{key: number, info: object}>}
    */
-  load(files, options = {}) {
-    return this.#call("load", { files, options });
+  loadRanks(bytes, options) {
+    return this.#call("loadRanks", { bytes, options });
   }
 
   unload(key) {

@@ -114,7 +114,8 @@ export class Picker {
     );
     this.#pattern.addEventListener("submit", (event) => {
       event.preventDefault();
-      void this.#takeGroup(this.#files, this.#place, { pattern: this.#patternSelect.value });
+      const chosen = this.#context.data.patterns.find(({ name }) => name === this.#patternSelect.value);
+      void this.#takeGroup(this.#files, this.#place, { patterns: chosen.patterns });
     });
     const dialog = make(
       "dialog",
@@ -142,14 +143,9 @@ export class Picker {
           make(
             "p",
             {},
-            "Or drop a ",
-            make("b", {}, "tokenizer.json"),
-            ", ",
+            "Or drop ",
             make("b", {}, "*.tiktoken"),
-            ", or ",
-            make("b", {}, "vocab.json"),
-            " with ",
-            make("b", {}, "merges.txt"),
+            this.#context.data.server ? ", tokenizer.json, GGUF or other files of a tokenizer" : "",
             " on the page.",
           ),
           make("p", { class: "quiet" }, "Files stay on this machine."),

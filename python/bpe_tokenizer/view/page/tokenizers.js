@@ -9,32 +9,30 @@ export class TokenizerError extends Error {
   }
 }
 
-const TOKENIZER_FILE = /(\.json|\.tiktoken|\.model|\.bpe|\.tekken|(^|[-_.])merges\.txt)$/i;
-const MAX_FILE = 200_000_000;
+// Files that belong to a tokenizer, and are none.
+const SIDE_FILE =
+  /(^|[-_.])(merges\.txt|vocab\.bpe|(tokenizer|generation)_config\.json|special_tokens_map\.json|added_tokens\.json|chat_template\.\w+)$/i;
+const TOKENIZER_FILE = /\.(json|tiktoken|model|gguf|tekken)$/i;
+// The first line of a rank file: base64, in groups of four characters, and a number.
+const RANK_FILE = /^(?=(\S{4})+ )[A-Za-z0-9+/]+=* \d+\s/;
+// As in server.py.
+const MAX_BYTES = 200_000_000;
+const OTHER_FILES = "For other files, run bpe-tokenizer view --tokenizer FILE.";
 
-/** Whether a file is a tokenizer by its name; other files are texts. */
+/** Whether a file is one of a tokenizer by its name; other files are texts. */
 export function isTokenizerFile(name) {
-  return TOKENIZER_FILE.test(name);
+  return TOKENIZER_FILE.test(name) || SIDE_FILE.test(name);
 }
 
 /**
- * Groups files into tokenizers: a vocab.json goes with its merges.txt.
+ * Groups files into tokenizers. The first of a group is the tokenizer, and the files beside it follow.
  * @param {File[]} files
  * @returns {File[][]}
  */
 export function groupFiles(files) {
-  const merges = files.filter((file) => /merges\.txt$/i.test(file.name));
-  const groups = [];
-  for (const file of files) {
-    if (merges.includes(file)) continue;
-    const stem = file.name.replace(/vocab\.json$/i, "");
-    const own = /vocab\.json$/i.test(file.name)
-      ? merges.find((each) => each.name.replace(/merges\.txt$/i, "") === stem) || merges[0]
-      : undefined;
-    if (own) merges.splice(merges.indexOf(own), 1);
-    groups.push(own ? [file, own] : [file]);
-  }
-  return [...groups, ...merges.map((file) => [file])];
+  const beside = files.filter((file) => SIDE_FILE.test(file.name));
+  const groups = files.filter((file) => !beside.includes(file)).map((file) => [file, ...beside]);
+  return groups.length === 0 && beside.length > 0 ? [beside] : groups;
 }
 
 export class Tokenizers {
@@ -112,36 +110,67 @@ export class Tokenizers {
   }
 
   /**
-   * Loads files as tokenizers.
+   * Loads files as a tokenizer: ranks here, others on the local server.
    * @param {File[]} files of one tokenizer
-   * @param {{pattern?: string, published?: string}} [options] `published` is the published name that the file is for,
-   *     as several share one
+   * @param {{patterns?: string[], published?: string}} [options] `published` is the published name that a rank file is
+   *     for, as several share one
    * @returns {Promise<string>} its name
    * @throws {TokenizerError}
    */
-  async addFiles(files, { published, ...options } = {}) {
-    const shown = files.map((file) => file.name).join(" and ");
-    if (files.some((file) => file.size > MAX_FILE)) {
-      throw new TokenizerError(`${shown} has more than ${MAX_FILE / 1e6} MB, which the page does not read.`);
+  async addFiles(files, options = {}) {
+    const [file] = files;
+    if (files.reduce((sum, { size }) => sum + size, 0) > MAX_BYTES) {
+      throw new TokenizerError(`${file.name}: this page reads at most ${MAX_BYTES / 1e6} MB. ${OTHER_FILES}`);
     }
-    const contents = await Promise.all(
-      files.map(async (file) => ({ name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) })),
-    );
-    if (published) contents[0].name = `${published}.tiktoken`;
-    let loaded;
-    try {
-      loaded = await this.#client.load(contents, options);
-    } catch (error) {
-      const needsPattern = error.code === "pattern";
-      // Some messages begin with the name of the file.
-      const message = error.message.startsWith(contents[0].name) ? error.message : `${shown}: ${error.message}`;
-      throw new TokenizerError(needsPattern ? `${shown} has no split pattern.` : message, { needsPattern });
-    }
-    const name = this.#freeName(
-      contents[0].name.replace(/([-_.]?vocab)?\.(json|tiktoken|model|bpe)$/i, "") || contents[0].name,
-    );
+    const isRanks = /\.tiktoken$/i.test(file.name) || RANK_FILE.test(await file.slice(0, 1000).text());
+    const loaded = isRanks ? await this.#readRanks(file, options) : await this.#readOnServer(files);
+    const stem = options.published ?? (file.name.replace(/([-_.]?vocab)?\.(json|tiktoken|model|gguf)$/i, "") || file.name);
+    const name = this.#freeName(stem);
     this.add({ ...loaded, name }, "file");
     return name;
+  }
+
+  async #readRanks(file, { published = file.name.split(".")[0], patterns }) {
+    const known = this.#data.names.find(({ name }) => name === published);
+    const options = { patterns: patterns ?? known?.patterns, specialTokens: known?.specialTokens };
+    try {
+      return await this.#client.loadRanks(new Uint8Array(await file.arrayBuffer()), options);
+    } catch (error) {
+      const needsPattern = error.code === "pattern";
+      const message = needsPattern ? `${file.name} has no split pattern.` : `${file.name}: ${error.message}`;
+      throw new TokenizerError(message, { needsPattern });
+    }
+  }
+
+  async #readOnServer(files) {
+    const [{ name }] = files;
+    if (!this.#data.server) {
+      throw new TokenizerError(`${name}: this page reads only rank files of tiktoken. ${OTHER_FILES}`);
+    }
+    const query = new URLSearchParams(files.flatMap((file) => [["name", file.name], ["size", file.size]]));
+    const packed = await this.#request(name, `files?${query}`, { method: "POST", body: new Blob(files) });
+    try {
+      return await this.#client.loadPacked(packed);
+    } catch (error) {
+      throw new TokenizerError(`${name}: ${error.message}`);
+    }
+  }
+
+  /** The bytes that the local server answers with. `name` begins the message of an error. */
+  async #request(name, path, options) {
+    let answer;
+    try {
+      answer = await fetch(path, options);
+    } catch {
+      throw new TokenizerError(`${name}: the local server does not answer. Is bpe-tokenizer view still running?`, {
+        name,
+      });
+    }
+    if (!answer.ok) {
+      const message = await answer.text();
+      throw new TokenizerError(message.startsWith(name) ? message : `${name}: ${message}`, { name });
+    }
+    return new Uint8Array(await answer.arrayBuffer());
   }
 
   #freeName(name) {
@@ -154,7 +183,7 @@ export class Tokenizers {
   async #load(name) {
     const entry = this.#entries.get(name) ?? await this.#fetched(name);
     if (entry.loaded) return;
-    entry.loading ??= this.#client.loadPacked(name, entry.packed).then(
+    entry.loading ??= this.#client.loadPacked(entry.packed).then(
       (loaded) => {
         entry.loaded = { ...loaded, name };
         entry.packed = null;
@@ -175,25 +204,8 @@ export class Tokenizers {
       const what = published ? `Drop ${published.file} here to use it.` : "Drop its file here to use it.";
       throw new TokenizerError(`This page does not contain ${name}, and it requests nothing. ${what}`, { name });
     }
-    let answer;
-    try {
-      answer = await fetch(`tokenizers/${encodeURIComponent(name)}`);
-    } catch {
-      throw new TokenizerError(`${name}: the local server does not answer. Is bpe-tokenizer view still running?`, {
-        name,
-      });
-    }
-    if (!answer.ok) {
-      const message = await answer.text();
-      throw new TokenizerError(message.startsWith(`${name}: `) ? message : `${name}: ${message}`, { name });
-    }
-    const entry = {
-      name,
-      source: "published",
-      loading: null,
-      loaded: null,
-      packed: new Uint8Array(await answer.arrayBuffer()),
-    };
+    const packed = await this.#request(name, `tokenizers/${encodeURIComponent(name)}`);
+    const entry = { name, source: "published", loading: null, loaded: null, packed };
     this.#entries.set(name, entry);
     return entry;
   }

@@ -17,11 +17,11 @@ const METHODS = {
     await startedCore;
     return {};
   },
-  async loadPacked(core, { name, packed }) {
+  async loadPacked(core, { packed }) {
     const bytes = await unpackGzip(typeof packed === "string" ? fromBase64(packed) : packed);
-    return keepTokenizer(core.load([{ name, bytes }], {}));
+    return keepTokenizer(core.loadPacked(bytes));
   },
-  load: (core, { files, options }) => keepTokenizer(core.load(files, options)),
+  loadRanks: (core, { bytes, options }) => keepTokenizer(core.loadRanks(bytes, options)),
   unload(_core, { key }) {
     loadedTokenizers.get(key)?.free();
     loadedTokenizers.delete(key);
