@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from opened_pages import PageOpener, wait_until
 from page_actions import drop, wait_for_count
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 
@@ -39,23 +40,56 @@ def hf_files(tokenizer: BPETokenizer, directory: Path) -> dict[str, bytes]:
     return {"tokenizer.json": (directory / "tokenizer.json").read_bytes()}
 
 
-def test_a_tokenizer_json(
-    open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
-) -> None:
-    page = open_page({"small": small}, TEXT)
+@pytest.fixture(scope="module")
+def address(small: BPETokenizer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a local server with a small tokenizer."""
+    for module in ("starlette", "uvicorn"):
+        pytest.importorskip(module, reason="the local page needs starlette and uvicorn")
+    directory = tmp_path_factory.mktemp("served") / "small"
+    small.save(directory)
+    command = [sys.executable, "-m", "bpe_tokenizer", "view", "--no-browser", "--text", TEXT]
+    with subprocess.Popen(
+        [*command, "--tokenizer", str(directory)], stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        yield running.stdout.readline().split()[0]
+        running.kill()
+
+
+@pytest.fixture
+def served(browser: Browser, address: str, small: BPETokenizer) -> Iterator[Page]:
+    """The page of the local server."""
+    page = browser.new_page()
+    page.goto(address)
     wait_for_count(page, small.count_tokens(TEXT))
-    drop(page, hf_files(trained, tmp_path))
-    wait_for_count(page, trained.count_tokens(TEXT))
-    assert page.locator(".picker-button").first.inner_text() == "tokenizer"
+    yield page
+    page.close()
 
 
-def test_a_vocabulary_with_its_merges(
+def test_a_tokenizer_json(served: Page, trained: BPETokenizer, tmp_path: Path) -> None:
+    drop(served, hf_files(trained, tmp_path))
+    wait_for_count(served, trained.count_tokens(TEXT))
+    assert served.locator(".picker-button").first.inner_text() == "tokenizer"
+
+
+def test_a_vocabulary_with_its_merges(served: Page, trained: BPETokenizer, tmp_path: Path) -> None:
+    trained.export(tmp_path, "gpt2")
+    names = ("merges.txt", "tokenizer_config.json", "vocab.json")
+    drop(served, {name: (tmp_path / name).read_bytes() for name in names})
+    wait_for_count(served, trained.count_tokens(TEXT))
+    assert served.locator(".picker-button").first.inner_text() == "vocab.json"
+
+
+def test_a_page_without_a_server_reads_ranks_only(
     open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
 ) -> None:
     page = open_page({"small": small}, TEXT)
-    trained.export(tmp_path, "gpt2")
-    drop(page, {name: (tmp_path / name).read_bytes() for name in ("vocab.json", "merges.txt")})
-    wait_for_count(page, trained.count_tokens(TEXT))
+    drop(page, hf_files(trained, tmp_path))
+    wait_until(page, "document.querySelector('.picker-message.problem') !== null")
+    assert page.locator(".picker-message").inner_text() == (
+        "tokenizer.json: this page reads only rank files of tiktoken. "
+        "For other files, run bpe-tokenizer view --tokenizer FILE."
+    )
 
 
 def test_ranks_need_a_pattern(
@@ -85,7 +119,6 @@ def test_a_published_name_and_its_file(open_page: PageOpener, small: BPETokenize
     wait_until(page, "document.querySelector('[role=option].chip-special')?.textContent === '<|start|>'")
 
 
-@pytest.mark.sampled(0.34)
 @pytest.mark.parametrize(
     ("name", "data"),
     [
@@ -97,14 +130,11 @@ def test_a_published_name_and_its_file(open_page: PageOpener, small: BPETokenize
         ("empty.json", b""),
     ],
 )
-def test_a_broken_file_is_explained(
-    open_page: PageOpener, small: BPETokenizer, name: str, data: bytes
-) -> None:
-    page = open_page({"small": small}, TEXT)
-    drop(page, {name: data})
-    wait_until(page, f"document.querySelector('.picker-message.problem')?.textContent.startsWith('{name}')")
-    page.keyboard.press("Escape")
-    assert page.locator(".count-number").first.inner_text() == str(small.count_tokens(TEXT))
+def test_a_broken_file_is_explained(served: Page, small: BPETokenizer, name: str, data: bytes) -> None:
+    drop(served, {name: data})
+    wait_until(served, f"document.querySelector('.picker-message.problem')?.textContent.startsWith('{name}')")
+    served.keyboard.press("Escape")
+    assert served.locator(".count-number").first.inner_text() == str(small.count_tokens(TEXT))
 
 
 def test_a_text_file(open_page: PageOpener, small: BPETokenizer) -> None:
@@ -121,17 +151,14 @@ def test_a_file_that_is_no_text_leaves_the_text(open_page: PageOpener, small: BP
     assert page.locator("#text").input_value() == TEXT
 
 
-def test_comparing_with_a_file(
-    open_page: PageOpener, small: BPETokenizer, trained: BPETokenizer, tmp_path: Path
-) -> None:
-    page = open_page({"small": small}, TEXT)
-    page.get_by_role("button", name="Compare").click()
+def test_comparing_with_a_file(served: Page, trained: BPETokenizer, tmp_path: Path) -> None:
+    served.get_by_role("button", name="Compare").click()
     (file,) = hf_files(trained, tmp_path).items()
-    with page.expect_file_chooser() as chooser:
-        page.get_by_role("button", name="Choose files").click()
+    with served.expect_file_chooser() as chooser:
+        served.get_by_role("button", name="Choose files").click()
     chooser.value.set_files({"name": file[0], "mimeType": "application/json", "buffer": file[1]})
-    wait_for_count(page, trained.count_tokens(TEXT), 1)
-    assert page.locator(".versus-line").is_visible()
+    wait_for_count(served, trained.count_tokens(TEXT), 1)
+    assert served.locator(".versus-line").is_visible()
 
 
 def test_the_dialog_with_the_keyboard(
@@ -148,37 +175,22 @@ def test_the_dialog_with_the_keyboard(
     assert page.get_by_role("dialog").count() == 0
 
 
-def test_a_name_of_the_local_server(browser: Browser, trained: BPETokenizer, tmp_path: Path) -> None:
-    for module in ("starlette", "uvicorn"):
-        pytest.importorskip(module, reason="the local page needs starlette and uvicorn")
-    trained.save(tmp_path / "trained")
-    command = [sys.executable, "-m", "bpe_tokenizer", "view", "--no-browser", "--text", TEXT]
+def test_a_name_of_the_local_server(browser: Browser, address: str, small: BPETokenizer) -> None:
     requests: list[str] = []
-    with subprocess.Popen(
-        [*command, "--tokenizer", str(tmp_path / "trained")], stdout=subprocess.PIPE, text=True
-    ) as running:
-        try:
-            assert running.stdout is not None
-            address = running.stdout.readline().split()[0]
-            page = browser.new_page()
-            page.on(
-                "request",
-                lambda request: requests.append(f"{request.method} {request.url} {request.post_data}"),
-            )
-            page.goto(address)
-            wait_for_count(page, trained.count_tokens(TEXT))
-            page.get_by_role("button", name="Compare").click()
-            page.get_by_role("button", name="cl100k_base").click()
-            wait_until(
-                page,
-                """document.querySelector(".picker-message").textContent.includes("not have cl100k_base")
-                    || document.querySelectorAll(".pane").length === 2""",
-            )
-            page.keyboard.press("Escape")
-            page.locator("#text").fill("typed text")
-            wait_for_count(page, trained.count_tokens("typed text"))
-            page.close()
-        finally:
-            running.kill()
+    page = browser.new_page()
+    page.on("request", lambda request: requests.append(f"{request.method} {request.url} {request.post_data}"))
+    page.goto(address)
+    wait_for_count(page, small.count_tokens(TEXT))
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("button", name="cl100k_base").click()
+    wait_until(
+        page,
+        """document.querySelector(".picker-message").textContent.includes("not have cl100k_base")
+            || document.querySelectorAll(".pane").length === 2""",
+    )
+    page.keyboard.press("Escape")
+    page.locator("#text").fill("typed text")
+    wait_for_count(page, small.count_tokens("typed text"))
+    page.close()
     sent = [each for each in requests if not each.split()[1].startswith(("blob:", "data:"))]
     assert sent == [f"GET {address} None", f"GET {address}tokenizers/cl100k_base None"]
