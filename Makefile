@@ -136,14 +136,19 @@ test-neon:  ## Run the core's vector code as on ARM (needs gcc-aarch64-linux-gnu
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/$(AARCH64) -E LD_LIBRARY_PATH=/usr/$(AARCH64)/lib" \
 	$(CARGO) test --package bpe-tokenizer-core --target aarch64-unknown-linux-gnu --lib -- pretokenize:: cache:: merge:: decoder:: code_units::
 
-# Stable Rust has the sanitizers, but hides their options. ThreadSanitizer must see the locks of std, and so compiles it.
+# Stable Rust has the sanitizers, but hides their options. ThreadSanitizer must see the locks of std, and so compiles it:
+# where its sources are missing, those of Debian, whose Rust takes the runtime of clang. Tests ask for too much memory.
 sanitize: export RUSTC_BOOTSTRAP := 1
+sanitize: export ASAN_OPTIONS := allocator_may_return_null=1
+sanitize: export TSAN_OPTIONS := allocator_may_return_null=1
 sanitize: SANITIZED = nice $(CARGO) test --package bpe-tokenizer-core --target $(shell rustc -vV | sed -n 's/host: //p')
-sanitize:  ## Run the core's tests under AddressSanitizer and, with `rustup component add rust-src`, ThreadSanitizer
+sanitize: THREADS = PROPTEST_CASES=8 $(SANITIZED) -Zbuild-std --lib --test encode_batch --target-dir target/tsan
+sanitize:  ## Run the core's tests under AddressSanitizer and ThreadSanitizer (rust-src of rustup, or root and debootstrap)
 	RUSTFLAGS=-Zsanitizer=address $(SANITIZED) --lib --target-dir target/asan
 	@if [ -d "$$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then \
-	    RUSTFLAGS=-Zsanitizer=thread PROPTEST_CASES=8 $(SANITIZED) -Zbuild-std --lib --test encode_batch --target-dir target/tsan; \
-	else echo 'ThreadSanitizer: skipped, run `rustup component add rust-src` first'; fi
+	    RUSTFLAGS=-Zsanitizer=thread $(THREADS); \
+	else $(PYTHON) tests/debian.py rust 'cargo clang libclang-rt-dev rust-src' env PATH=/usr/bin:/bin \
+	    RUSTFLAGS='-Zsanitizer=thread -Zexternal-clangrt -Clinker=clang -Clink-arg=-fsanitize=thread' $(THREADS); fi
 
 fuzz: $(VENV)/.built $(VENV)/.test $(VENV)/.fuzz $(CARGO_FUZZ)/bin/cargo-fuzz  ## Fuzz each target for MINUTES=2, two at a time; finds and counts at the end
 	$(CARGO) test --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-lint --lib

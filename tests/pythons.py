@@ -1,7 +1,7 @@
 """Build the extension and run the tests on every Python that pyproject.toml names: `make test-pythons`.
 
 A Python comes from pyenv, from PATH or, where root has `debootstrap`, from Debian sid in
-`build/pythons/debian`. One that is not to be had is skipped with the reason. Environments are in
+`build/debian/pythons`. One that is not to be had is skipped with the reason. Environments are in
 `build/pythons/`.
 """
 
@@ -16,24 +16,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import debian
+
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "build" / "pythons"
-DEBIAN = OUTPUT / "debian"
-MIRROR = "http://deb.debian.org/debian"
 # What `--short` runs: the doors of the core.
 SHORT = ["core", "test_tokenizer.py", "test_streaming.py", "formats/test_round_trips.py"]
 # Quick to link; no time is measured.
 QUICK = {"LTO": "off", "CODEGEN_UNITS": "16", "DEBUG": "0"}
-# Runs a command in the root $1, with the directories $3 of this system. The mounts end with the command.
-ENTER = """set -e; root=$1; here=$2; shared=$3; shift 3
-for path in /proc /dev $shared; do mkdir -p "$root$path"; mount --rbind "$path" "$root$path"; done
-mount --bind /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
-exec chroot "$root" env -C "$here" "$@"
-"""
-
-
-class UnavailableError(Exception):
-    """A Python is not to be had here."""
 
 
 def versions() -> list[str]:
@@ -54,25 +44,9 @@ def on_this_machine(version: str) -> list[str]:
 
 
 def in_debian(version: str, wanted: Sequence[str]) -> list[str]:
-    """Return the command of a Python in the root of Debian sid, which the first call makes."""
-    tools = [tool for tool in ("debootstrap", "unshare", "chroot") if not shutil.which(tool)]
-    if tools or os.geteuid():
-        raise UnavailableError(f"not here, and Debian's needs {' and '.join(tools) or 'root rights'}")
-    if not (DEBIAN / "made").exists():
-        shutil.rmtree(DEBIAN, ignore_errors=True)
-        packages = [f"python{each}{part}" for each in wanted for part in ("-venv", "-dev")]
-        include = ",".join(["ca-certificates", "gcc", "libc6-dev", *packages])
-        command = ["debootstrap", "--variant=minbase", f"--include={include}", "sid", str(DEBIAN), MIRROR]
-        OUTPUT.mkdir(parents=True, exist_ok=True)
-        with (OUTPUT / "debootstrap.log").open("w") as log:
-            if subprocess.run(command, stdout=log, stderr=log).returncode:
-                raise UnavailableError(f"debootstrap failed, see {log.name}")
-        (DEBIAN / "made").touch()
-    homes = [os.environ.get(f"{tool.upper()}_HOME", Path.home() / f".{tool}") for tool in ("cargo", "rustup")]
-    shared = [ROOT, *homes, os.environ.get("BPE_TOKENIZER_FIXTURES")]
-    paths = " ".join(str(path) for path in shared if path and Path(path).exists())
-    enter = ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh"]
-    return [*enter, str(DEBIAN), str(ROOT), paths, f"python{version}"]
+    """Return the command of a Python in the root of Debian sid that has those wanted."""
+    packages = [f"python{each}{part}" for each in wanted for part in ("-venv", "-dev")]
+    return [*debian.enter("pythons", packages), f"python{version}"]
 
 
 def commands(python: Sequence[str], version: str, tests: Sequence[str]) -> Iterator[list[str]]:
@@ -116,7 +90,7 @@ def main() -> None:
         try:
             python = found[version] or in_debian(version, missing)
             results[version] = "passed" if passes(python, version, tests) else "FAILED"
-        except UnavailableError as error:
+        except debian.UnavailableError as error:
             results[version] = f"skipped: {error}"
     for version, result in results.items():
         print(f"Python {version}: {result}")
