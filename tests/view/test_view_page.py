@@ -85,7 +85,7 @@ def test_the_page_holds_its_core_and_its_worker() -> None:
 
 @needs_core
 def test_a_page_without_tokenizers_is_small() -> None:
-    assert len(page({}).encode()) < 1_550_000
+    assert len(page({}).encode()) < 1_480_000
 
 
 @needs_core
