@@ -132,6 +132,7 @@ def arguments(tokenizer: BPETokenizer) -> dict[str, Any]:
         "conversations": [talk],
         "paths": ["text"],
         "path": "saved.json",
+        "format": "base64-json",
         "directory": "saved",
         "n": 258,
         "normalization": None,
