@@ -15,9 +15,16 @@ from bpe_tokenizer.cli.app import create_app
 
 FIELDS = {
     kind: {each.name: each for each in dataclasses.fields(kind)}
-    for kind in (options.ReadOptions, options.MemoryLimits, options.CountLimits, options.LearningOptions)
+    for kind in (
+        options.ReadOptions,
+        options.MemoryLimits,
+        options.CountLimits,
+        options.LearningOptions,
+        options.RowOptions,
+    )
 }
-READ, MEMORY, COUNT, LEARN = FIELDS
+READ, MEMORY, COUNT, LEARN, ROW = FIELDS
+TRAINED = BPETokenizer().train("ab ab", 257, verbose=False)
 TAKERS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "train": (BPETokenizer.train, [LEARN, COUNT, READ]),
     "extend": (BPETokenizer.extend, [LEARN, COUNT, READ]),
@@ -28,6 +35,8 @@ TAKERS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "PieceCounts": (PieceCounts, [COUNT]),
     "add": (PieceCounts.add, [READ]),
     "load": (PieceCounts.load, [MEMORY]),
+    "encode_batch": (TRAINED.encode_batch, [ROW]),
+    "__call__": (TRAINED.__call__, [ROW]),
 }
 
 
@@ -61,7 +70,7 @@ def test_a_function_shows_its_options_and_takes_no_others(name: str) -> None:
 
 
 def test_the_docs_of_a_function_hold_those_of_its_options() -> None:
-    for name in ("train", "count"):
+    for name in ("train", "count", "encode_batch"):
         function, kinds = TAKERS[name]
         text = inspect.getdoc(function) or ""
         for kind in kinds:

@@ -12,13 +12,14 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
-from bpe_tokenizer.arguments import check_choice, check_integer, check_path, thread_count
+from bpe_tokenizer.arguments import check_choice, check_flag, check_integer, check_path, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
+from bpe_tokenizer.special_tokens import DisallowedSpecial
 
 __all__ = [
     "CorpusArguments",
@@ -35,6 +36,10 @@ __all__ = [
     "OnError",
     "ReadArguments",
     "ReadOptions",
+    "RowArguments",
+    "RowOptions",
+    "Side",
+    "TextArguments",
     "TieBreak",
     "check_min_count",
     "memory_bytes",
@@ -48,6 +53,7 @@ InputFormat: TypeAlias = Literal["text", "jsonl", "parquet", "arrow"]
 DocumentEnd: TypeAlias = Literal["line", "file"]
 OnError: TypeAlias = Literal["stop", "skip"]
 TieBreak: TypeAlias = Literal["largest", "huggingface"]
+Side: TypeAlias = Literal["left", "right"]
 
 _Value = TypeVar("_Value")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -63,6 +69,9 @@ _MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)?\s*", re.IGNORECASE)
 # threads the rest; and the smallest limit that leaves memory for pieces.
 _BASE_MEMORY = 164 * 10**6
 _MIN_MEMORY = 200 * 10**6
+# A given stride is checked, also a false one.
+_NO_STRIDE = 0
+_ROW_FLAGS = ("is_split_into_words", "return_overflowing_tokens", "return_offsets_mapping", "return_dict")
 
 
 def _option(default: Any, metavar: str = "NAME", shown: str = "") -> Any:
@@ -277,6 +286,75 @@ def check_min_count(min_count: object) -> int:
     return 0 if min_count is None else min(check_integer("min_count", min_count, 0), sys.maxsize)
 
 
+class TextArguments(TypedDict, total=False):
+    """The fields of `RowOptions` that do not change the type of the result."""
+
+    disallowed_special: DisallowedSpecial
+    padding_side: Side
+    truncation_side: Side
+    pad_to_multiple_of: int | None
+    stride: int
+    return_overflowing_tokens: bool
+    return_offsets_mapping: bool
+    threads: int | None
+
+
+class RowArguments(TextArguments, total=False):
+    """The fields of `RowOptions` but `return_dict`."""
+
+    text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None
+    is_split_into_words: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions:
+    """What the rows of a batch are, beyond padding and truncation.
+
+    Args:
+        text_pair: A second text for each text. The model's post-processor says which ids
+            `add_special_tokens` puts around them.
+        is_split_into_words: The texts are lists of words. Each word is encoded alone.
+        disallowed_special: The special tokens that a text must not contain.
+        padding_side: `"right"` fills rows at their end, `"left"` at their beginning.
+        truncation_side: `"right"` cuts rows at their end, `"left"` at their beginning.
+        pad_to_multiple_of: Fill rows up to a multiple of this.
+        stride: How many ids an overflowing row repeats from the previous one.
+        return_overflowing_tokens: Keep the rest of truncated texts, as `EncodingResult.overflowing`; in a
+            dict as further rows, with `overflow_to_sample_mapping`, the number of each row's text.
+        return_offsets_mapping: Also return the span of the text that each id covers, as
+            `EncodingResult.offsets` or `offset_mapping`: each character of which the token has a byte. Of a
+            list of words, spans count from the beginning of the word.
+        return_dict: Return a dict of lists, as `datasets.Dataset.map` needs it.
+        threads: Number of threads; None for one per processor.
+
+    Raises:
+        ArgumentTypeError: A value is of the wrong type.
+    """
+
+    text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None = None
+    is_split_into_words: bool = False
+    disallowed_special: DisallowedSpecial = ()
+    padding_side: Side = "right"
+    truncation_side: Side = "right"
+    pad_to_multiple_of: int | None = None
+    stride: int = 0
+    return_overflowing_tokens: bool = False
+    return_offsets_mapping: bool = False
+    return_dict: bool = False
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in _ROW_FLAGS:
+            object.__setattr__(self, name, check_flag(name, getattr(self, name)))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a row is the ids of one text, perhaps cut and filled."""
+        return not (
+            self.return_overflowing_tokens or self.return_offsets_mapping or self.is_split_into_words
+        ) and (self.text_pair is None and self.stride is _NO_STRIDE)
+
+
 def memory_bytes(max_memory: int | str) -> int:
     """Return a memory limit in bytes.
 
@@ -347,7 +425,9 @@ def pick(kind: type[_Value], given: Mapping[str, object], *first: object) -> _Va
 
 
 def takes(
-    *kinds: type, annotate: Callable[[type, Field[Any]], Any] = lambda _, each: each.type
+    *kinds: type,
+    annotate: Callable[[type, Field[Any]], Any] = lambda _, each: each.type,
+    checked: bool = False,
 ) -> Callable[[_Function], _Function]:
     """Let a function with `**options` take the fields of classes of options, and no others.
 
@@ -356,6 +436,7 @@ def takes(
     Args:
         kinds: The classes.
         annotate: Returns the annotation of a field of a class in the signature.
+        checked: Whether the function itself makes a value of all its options, which checks their names.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -380,7 +461,7 @@ def takes(
                     raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}")
             return function(*arguments, **options)
 
-        changed: Any = call
+        changed: Any = function if checked else call
         changed.__signature__ = signature.replace(parameters=[*explicit, *shown])
         docs = "".join(f"{entry}\n" for kind in kinds for entry in option_docs(kind).values())
         changed.__doc__ = _ARGS.sub(

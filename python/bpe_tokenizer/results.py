@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, overload
+from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from bpe_tokenizer.errors import (
     caller_level,
     shorten,
 )
-from bpe_tokenizer.special_tokens import DisallowedSpecial
+from bpe_tokenizer.options import Side
 
 __all__ = [
     "UNSHAPED",
@@ -32,10 +32,7 @@ __all__ = [
     "EncodingResult",
     "Padding",
     "ReturnTensors",
-    "RowOptions",
     "Rows",
-    "Side",
-    "TextOptions",
     "Texts",
     "TokenStrings",
     "Truncation",
@@ -52,7 +49,6 @@ __all__ = [
 Padding: TypeAlias = bool | Literal["longest", "max_length"]
 Truncation: TypeAlias = bool | Literal["longest_first", "only_first", "only_second"]
 ReturnTensors: TypeAlias = Literal["np", "pt"]
-Side: TypeAlias = Literal["left", "right"]
 # Several texts: every iterable of texts whose type tells it from a single `str`.
 Texts: TypeAlias = TextCollection | Iterator[str]
 Offsets: TypeAlias = list[tuple[int, int]]
@@ -60,26 +56,6 @@ Offsets: TypeAlias = list[tuple[int, int]]
 TokenStrings: TypeAlias = Callable[[], Mapping[int, str]]
 # What `pad` takes: a row each, or one dict of columns.
 Rows: TypeAlias = "Iterable[EncodingResult | Mapping[str, Any] | Sequence[int]] | Mapping[str, Any]"
-
-
-class TextOptions(TypedDict, total=False):
-    """The keyword arguments of `encode_batch` that do not change the type of its result."""
-
-    disallowed_special: DisallowedSpecial
-    padding_side: Side
-    truncation_side: Side
-    pad_to_multiple_of: int | None
-    stride: int
-    return_overflowing_tokens: bool
-    return_offsets_mapping: bool
-    threads: int | None
-
-
-class RowOptions(TextOptions, total=False):
-    """All keyword arguments of `encode_batch` but `return_dict`."""
-
-    text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None
-    is_split_into_words: bool
 
 
 # What padding adds to each column of a row, but `input_ids`, which get the pad token's id.

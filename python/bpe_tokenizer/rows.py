@@ -16,8 +16,9 @@ from bpe_tokenizer.compiled import CompiledModel, PairIds
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.offsets import Blank, OffsetTrimmer
+from bpe_tokenizer.options import RowOptions
 from bpe_tokenizer.results import BatchOptions, EncodingResult, Offsets, TokenStrings, Truncation
-from bpe_tokenizer.special_tokens import AllowedSpecial, DisallowedSpecial
+from bpe_tokenizer.special_tokens import AllowedSpecial
 
 __all__ = ["EncodedText", "RowEncoder", "is_one_text", "to_rows"]
 
@@ -56,18 +57,12 @@ class RowEncoder:
     Args:
         compiled: The model.
         allowed_special: The special tokens to recognise.
-        disallowed_special: The special tokens that no text must contain.
-        threads: Number of threads; offsets take one.
-        has_words: Whether each text is a list of words, each of which is encoded alone.
-        with_offsets: Whether to find the offsets.
+        row: What the rows are; offsets take one thread.
     """
 
     compiled: CompiledModel
     allowed_special: AllowedSpecial
-    disallowed_special: DisallowedSpecial
-    threads: int | None
-    has_words: bool
-    with_offsets: bool
+    row: RowOptions
 
     def encode(self, name: str, texts: Iterable[object]) -> list[EncodedText]:
         """Return the encoded texts.
@@ -80,7 +75,7 @@ class RowEncoder:
             ArgumentTypeError: A text is not a `str`, or not a list of `str`.
             SpecialTokenError: A text contains a disallowed token.
         """
-        if not self.has_words:
+        if not self.row.is_split_into_words:
             return self._encode(check_texts(name, cast("Iterable[str]", texts)))
         rows = _check_words(name, texts)
         words = self._encode([word for row in rows for word in row])
@@ -88,21 +83,22 @@ class RowEncoder:
         return [self._joined(words[start:end]) for start, end in pairwise(ends)]
 
     def _encode(self, texts: Sequence[str]) -> list[EncodedText]:
-        encoder, threads = self.compiled.encoder, thread_count(self.threads)
-        special = resolve_allowed_special(self.compiled, texts, self.allowed_special, self.disallowed_special)
-        if self.with_offsets:
+        encoder, row = self.compiled.encoder, self.row
+        special = resolve_allowed_special(self.compiled, texts, self.allowed_special, row.disallowed_special)
+        if row.return_offsets_mapping:
             encoded = [encoder.encode_with_offsets(text, special, "char", False) for text in texts]
             trimmer = self.compiled.offset_trimmer
             return [
                 EncodedText(ids, spans, blanks=trimmer.blanks(text, ids, spans) if trimmer else None)
                 for text, (ids, spans) in zip(texts, encoded, strict=True)
             ]
-        return [EncodedText(ids) for ids in encoder.encode_batch(texts, special, threads)]
+        return [EncodedText(ids) for ids in encoder.encode_batch(texts, special, thread_count(row.threads))]
 
     def _joined(self, words: Sequence[EncodedText]) -> EncodedText:
+        spans = [span for word in words for span in word.offsets or ()]
         return EncodedText(
             [token_id for word in words for token_id in word.ids],
-            [span for word in words for span in word.offsets or ()] if self.with_offsets else None,
+            spans if self.row.return_offsets_mapping else None,
             [number for number, word in enumerate(words) for _ in word.ids],
             [blank for word in words for blank in word.blanks or ()],
         )

@@ -38,7 +38,15 @@ from bpe_tokenizer.decoding import (
 from bpe_tokenizer.encoding import resolve_allowed_special, resolve_special_sets
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 from bpe_tokenizer.model import AddedToken, Model
-from bpe_tokenizer.options import CountLimits, LearningOptions, MemoryLimits, ReadOptions, pick, takes
+from bpe_tokenizer.options import (
+    CountLimits,
+    LearningOptions,
+    MemoryLimits,
+    ReadOptions,
+    RowOptions,
+    pick,
+    takes,
+)
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import (
     AllowedSpecial,
@@ -71,15 +79,19 @@ if TYPE_CHECKING:
     from bpe_tokenizer.formats.hub.objects import TokenizersTokenizer, TransformersTokenizer
     from bpe_tokenizer.formats.tiktoken import LoadKwargs, TiktokenEncoding
     from bpe_tokenizer.inference import InferenceBackend, LanguageModel
-    from bpe_tokenizer.options import CorpusArguments, CorpusTrainingArguments, CountsTrainingArguments
+    from bpe_tokenizer.options import (
+        CorpusArguments,
+        CorpusTrainingArguments,
+        CountsTrainingArguments,
+        RowArguments,
+        Side,
+        TextArguments,
+    )
     from bpe_tokenizer.results import (
         EncodingResult,
         Padding,
         ReturnTensors,
-        RowOptions,
         Rows,
-        Side,
-        TextOptions,
         Texts,
         Truncation,
     )
@@ -91,9 +103,8 @@ __all__ = ["BPETokenizer", "load", "train_from_counts"]
 
 _Path: TypeAlias = str | os.PathLike[str]
 Normalization: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
-# `stride is _NO_STRIDE` is faster than comparing numbers, and True for the default argument.
-_NO_STRIDE = 0
-_RIGHT = "right"
+# The options of `RowOptions` that `encode` has too.
+_OF_TEXTS = frozenset({"disallowed_special", "threads"})
 
 
 class BPETokenizer(_core.Tokenizer):
@@ -979,7 +990,7 @@ class BPETokenizer(_core.Tokenizer):
         padding: Padding = False,
         truncation: Truncation = False,
         max_length: int | None = None,
-        **options: Unpack[RowOptions],
+        **options: Unpack[RowArguments],
     ) -> list[EncodingResult]: ...
     @overload
     def encode_batch(
@@ -993,7 +1004,7 @@ class BPETokenizer(_core.Tokenizer):
         *,
         return_tensors: Literal["np"],
         return_dict: bool = False,
-        **options: Unpack[RowOptions],
+        **options: Unpack[RowArguments],
     ) -> dict[str, npt.NDArray[np.int64]]: ...
     @overload
     def encode_batch(
@@ -1007,8 +1018,9 @@ class BPETokenizer(_core.Tokenizer):
         return_tensors: ReturnTensors | None = None,
         *,
         return_dict: bool = False,
-        **options: Unpack[RowOptions],
+        **options: Unpack[RowArguments],
     ) -> Any: ...
+    @takes(RowOptions, checked=True)
     def encode_batch(
         self,
         texts: Iterable[str] | Iterable[Iterable[str]],
@@ -1018,18 +1030,7 @@ class BPETokenizer(_core.Tokenizer):
         truncation: Truncation = False,
         max_length: int | None = None,
         return_tensors: ReturnTensors | None = None,
-        *,
-        text_pair: Iterable[str] | Iterable[Iterable[str]] | None = None,
-        is_split_into_words: bool = False,
-        disallowed_special: DisallowedSpecial = (),
-        padding_side: Side = "right",
-        truncation_side: Side = "right",
-        pad_to_multiple_of: int | None = None,
-        stride: int = 0,
-        return_overflowing_tokens: bool = False,
-        return_offsets_mapping: bool = False,
-        return_dict: bool = False,
-        threads: int | None = None,
+        **options: Any,
     ) -> list[EncodingResult] | dict[str, Any]:
         """Encode several texts in parallel.
 
@@ -1041,19 +1042,6 @@ class BPETokenizer(_core.Tokenizer):
                 `"longest_first"` cuts the longer text, `"only_first"` and `"only_second"` that text.
             max_length: In ids; without `padding` or `truncation` it has no effect but a warning.
             return_tensors: `"np"` for NumPy arrays, `"pt"` for PyTorch tensors.
-            text_pair: A second text for each text. The model's post-processor says which ids
-                `add_special_tokens` puts around them.
-            is_split_into_words: The texts are lists of words. Each word is encoded alone.
-            padding_side: `"right"` fills rows at their end, `"left"` at their beginning.
-            truncation_side: `"right"` cuts rows at their end, `"left"` at their beginning.
-            pad_to_multiple_of: Fill rows up to a multiple of this.
-            stride: How many ids an overflowing row repeats from the previous one.
-            return_overflowing_tokens: Keep the rest of truncated texts, as `EncodingResult.overflowing`; in a
-                dict as further rows, with `overflow_to_sample_mapping`, the number of each row's text.
-            return_offsets_mapping: Also return the span of the text that each id covers, as
-                `EncodingResult.offsets` or `offset_mapping`: each character of which the token has a byte.
-                Of a list of words, spans count from the beginning of the word.
-            return_dict: Return a dict of lists, as `datasets.Dataset.map` needs it.
 
         Returns:
             An `EncodingResult` for each text. With `return_dict`, a dict of `input_ids` and `attention_mask`,
@@ -1074,70 +1062,49 @@ class BPETokenizer(_core.Tokenizer):
         compiled = self._compiled()
         # The defaults need no further look, which would take as long as encoding a few texts.
         if (
-            add_special_tokens is False
+            (not options or options.keys() <= _OF_TEXTS)
+            and add_special_tokens is False
             and padding is False
             and truncation is False
             and max_length is None
             and return_tensors is None
-            and text_pair is None
-            and is_split_into_words is False
-            and padding_side is _RIGHT
-            and truncation_side is _RIGHT
-            and pad_to_multiple_of is None
-            and stride is _NO_STRIDE
-            and return_overflowing_tokens is False
-            and return_offsets_mapping is False
-            and return_dict is False
         ):
             batch = check_texts("encode_batch", cast("Iterable[str]", texts))
-            special = resolve_allowed_special(compiled, batch, allowed_special, disallowed_special)
-            ids = compiled.encoder.encode_batch(batch, special, thread_count(threads))
+            disallowed = options.get("disallowed_special", ())
+            special = resolve_allowed_special(compiled, batch, allowed_special, disallowed)
+            ids = compiled.encoder.encode_batch(batch, special, thread_count(options.get("threads")))
             return results.to_results(ids, results.UNSHAPED, lambda: compiled.token_strings)
         results.check_return_tensors(return_tensors)
-        prefix, suffix = compiled.added_ids(add_special_tokens)
-        options = results.BatchOptions(
-            padding,
-            truncation,
-            max_length,
-            prefix,
-            suffix,
-            compiled.pad_id,
-            padding_side,
-            truncation_side,
-            pad_to_multiple_of,
-        )
-        options.warn_if_unused()
-        with_overflow = check_flag("return_overflowing_tokens", return_overflowing_tokens)
-        with_offsets = check_flag("return_offsets_mapping", return_offsets_mapping)
-        has_words = check_flag("is_split_into_words", is_split_into_words)
-        as_dict = check_flag("return_dict", return_dict)
-        if with_overflow or with_offsets or has_words or text_pair is not None or stride is not _NO_STRIDE:
+        row = RowOptions(**options)
+        added = compiled.added_ids(add_special_tokens)
+        shape = pick(results.BatchOptions, options, padding, truncation, max_length, *added, compiled.pad_id)
+        shape.warn_if_unused()
+        if not row.is_plain:
             from bpe_tokenizer import rows
 
-            encoder = rows.RowEncoder(
-                compiled, allowed_special, disallowed_special, threads, has_words, with_offsets
-            )
+            encoder, pair = rows.RowEncoder(compiled, allowed_special, row), row.text_pair
             found = rows.to_rows(
                 encoder.encode("encode_batch", texts),
-                None if text_pair is None else encoder.encode("text_pair", text_pair),
-                options,
-                None if text_pair is None else compiled.pair_ids(add_special_tokens),
+                None if pair is None else encoder.encode("text_pair", pair),
+                shape,
+                None if pair is None else compiled.pair_ids(add_special_tokens),
                 lambda: compiled.token_strings,
-                stride,
-                with_overflow,
-                compiled.offset_trimmer if with_offsets else None,
+                row.stride,
+                row.return_overflowing_tokens,
+                compiled.offset_trimmer if row.return_offsets_mapping else None,
             )
-            if return_tensors is None and not as_dict:
+            if return_tensors is None and not row.return_dict:
                 return found
-            return results.to_dict(found, return_tensors, with_overflow)
+            return results.to_dict(found, return_tensors, row.return_overflowing_tokens)
         batch = check_texts("encode_batch", cast("Iterable[str]", texts))
-        special = resolve_allowed_special(compiled, batch, allowed_special, disallowed_special)
+        special = resolve_allowed_special(compiled, batch, allowed_special, row.disallowed_special)
+        threads = thread_count(row.threads)
         if return_tensors is None:
-            ids = compiled.encoder.encode_batch(batch, special, thread_count(threads))
-            found = results.to_results(ids, options, lambda: compiled.token_strings)
-            return results.to_dict(found, None) if as_dict else found
-        ragged = compiled.encoder.encode_ragged(batch, special, thread_count(threads))
-        arrays = results.to_arrays(*ragged, options)
+            ids = compiled.encoder.encode_batch(batch, special, threads)
+            found = results.to_results(ids, shape, lambda: compiled.token_strings)
+            return results.to_dict(found, None) if row.return_dict else found
+        ragged = compiled.encoder.encode_ragged(batch, special, threads)
+        arrays = results.to_arrays(*ragged, shape)
         return results.to_tensors(arrays) if return_tensors == "pt" else arrays
 
     @overload
@@ -1166,7 +1133,7 @@ class BPETokenizer(_core.Tokenizer):
         max_length: int | None = None,
         *,
         text_pair: str | Iterable[str] | None = None,
-        **options: Unpack[TextOptions],
+        **options: Unpack[TextArguments],
     ) -> list[EncodingResult]: ...
     @overload
     def __call__(
@@ -1180,8 +1147,9 @@ class BPETokenizer(_core.Tokenizer):
         return_tensors: ReturnTensors | None = None,
         *,
         return_dict: bool = False,
-        **options: Unpack[RowOptions],
+        **options: Unpack[RowArguments],
     ) -> Any: ...
+    @takes(RowOptions, checked=True)
     def __call__(
         self,
         text: str | Iterable[str] | Iterable[Iterable[str]],
@@ -1191,18 +1159,7 @@ class BPETokenizer(_core.Tokenizer):
         truncation: Truncation = False,
         max_length: int | None = None,
         return_tensors: ReturnTensors | None = None,
-        *,
-        text_pair: str | Iterable[str] | Iterable[Iterable[str]] | None = None,
-        is_split_into_words: bool = False,
-        disallowed_special: DisallowedSpecial = (),
-        padding_side: Side = "right",
-        truncation_side: Side = "right",
-        pad_to_multiple_of: int | None = None,
-        stride: int = 0,
-        return_overflowing_tokens: bool = False,
-        return_offsets_mapping: bool = False,
-        return_dict: bool = False,
-        threads: int | None = None,
+        **options: Any,
     ) -> Any:
         """Encode a text as `encode` does, or several as `encode_batch` does, which documents the arguments.
 
@@ -1225,22 +1182,18 @@ class BPETokenizer(_core.Tokenizer):
         # The usual call, in which every check counts.
         if (
             type(text) is str
-            and padding is truncation is is_split_into_words is return_dict is False
-            and return_overflowing_tokens is return_offsets_mapping is False
-            and return_tensors is text_pair is None
+            and padding is truncation is False
             and max_length is None
-            and stride is _NO_STRIDE
+            and return_tensors is None
+            and (not options or options.keys() <= _OF_TEXTS)
         ):
-            return self.encode(
-                text,
-                add_special_tokens,
-                allowed_special,
-                disallowed_special=disallowed_special,
-                threads=1 if threads is None else threads,
-            )
+            return self.encode(text, add_special_tokens, allowed_special, **options)
         from bpe_tokenizer.rows import is_one_text
 
-        is_one = is_one_text(text, check_flag("is_split_into_words", is_split_into_words))
+        row = RowOptions(**options)
+        is_one = is_one_text(text, row.is_split_into_words)
+        if is_one and row.text_pair is not None:
+            options["text_pair"] = [row.text_pair]
         rows = self.encode_batch(
             cast("list[str]", [text] if is_one else text),
             add_special_tokens,
@@ -1249,25 +1202,15 @@ class BPETokenizer(_core.Tokenizer):
             truncation,
             max_length,
             return_tensors,
-            text_pair=cast("list[str]", [text_pair] if is_one and text_pair is not None else text_pair),
-            is_split_into_words=is_split_into_words,
-            disallowed_special=disallowed_special,
-            padding_side=padding_side,
-            truncation_side=truncation_side,
-            pad_to_multiple_of=pad_to_multiple_of,
-            stride=stride,
-            return_overflowing_tokens=return_overflowing_tokens,
-            return_offsets_mapping=return_offsets_mapping,
-            return_dict=return_dict,
-            threads=threads,
+            **options,
         )
         if not is_one:
             return rows
         if isinstance(rows, dict):
-            is_batch = return_overflowing_tokens or return_tensors is not None
+            is_batch = row.return_overflowing_tokens or return_tensors is not None
             return rows if is_batch else {name: column[0] for name, column in rows.items()}
-        is_row = is_split_into_words or return_overflowing_tokens or return_offsets_mapping or padding
-        return rows[0] if is_row else rows[0].input_ids
+        is_row = row.is_split_into_words or row.return_overflowing_tokens or row.return_offsets_mapping
+        return rows[0] if is_row or padding else rows[0].input_ids
 
     def pad(
         self,

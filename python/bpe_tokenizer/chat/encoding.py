@@ -25,10 +25,10 @@ from bpe_tokenizer.chat.template_selection import named_special_tokens, select_t
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import OptionError, TokenizerError, caller_level, escaped
+from bpe_tokenizer.options import Side
 from bpe_tokenizer.results import (
     BatchOptions,
     Padding,
-    Side,
     check_return_tensors,
     to_arrays,
     to_results,

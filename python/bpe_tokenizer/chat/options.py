@@ -14,7 +14,8 @@ from bpe_tokenizer.errors import ArgumentTypeError, OptionError, did_you_mean, s
 
 if TYPE_CHECKING:
     from bpe_tokenizer.inference import InferenceBackend
-    from bpe_tokenizer.results import Padding, Side
+    from bpe_tokenizer.options import Side
+    from bpe_tokenizer.results import Padding
 
 __all__ = [
     "ChatArguments",
