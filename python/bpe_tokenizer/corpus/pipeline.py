@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from bpe_tokenizer.arguments import check_flag, check_integer, check_path
 from bpe_tokenizer.corpus.byte_sizes import byte_size
@@ -10,42 +11,32 @@ from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.encoded import BatchEncoder
 from bpe_tokenizer.corpus.joining import write_meta
 from bpe_tokenizer.corpus.manifest import UnitRecord
-from bpe_tokenizer.corpus.packing import PackStrategy
+from bpe_tokenizer.corpus.options import CorpusFileArguments, ShardOptions
 from bpe_tokenizer.corpus.plan import Unit, plan_units
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
 from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.corpus.shards import ShardFormatName, TokenType
+from bpe_tokenizer.corpus.shards import ShardFormatName
 from bpe_tokenizer.corpus.units import run_units, write_unit
 from bpe_tokenizer.errors import OptionError
-from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError, ReadOptions, find_sources
-from bpe_tokenizer.special_tokens import AllowedSpecial
+from bpe_tokenizer.options import ReadOptions, pick, takes
+from bpe_tokenizer.readers import find_sources
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["merge_manifests", "tokenize_corpus"]
 
 
+@takes(ReadOptions, ShardOptions)
 def tokenize_corpus(
     inputs: PathLike | Iterable[PathLike],
     output: PathLike,
     tokenizer: BPETokenizer,
     format: ShardFormatName = "nanogpt",  # noqa: A002 (the usual name)
     *,
-    input_format: InputFormat | None = None,
-    documents: DocumentEnd = "file",
-    separator: str | None = None,
-    field: str = "text",
-    append_eos: bool = True,
-    eos_token: str | None = None,
-    shard_tokens: int | None = 100_000_000,
-    dtype: TokenType | None = None,
-    allowed_special: AllowedSpecial = "none",
-    on_error: OnError = "stop",
-    shuffle: int | None = None,
-    val_fraction: float | None = None,
-    pack: int | None = None,
-    pack_strategy: PackStrategy = "concat",
     part: int | None = None,
     of: int | None = None,
     unit_bytes: int | str = "1GB",
@@ -54,6 +45,7 @@ def tokenize_corpus(
     verify: bool = False,
     verbose: bool = True,
     on_event: OnEvent | None = None,
+    **options: Unpack[CorpusFileArguments],
 ) -> TokenizedCorpus:
     r"""Turn the documents of files into token files that training programs read.
 
@@ -72,29 +64,6 @@ def tokenize_corpus(
         output: A directory for the shards, `tokens-00000.bin` and so on, and `manifest.json`.
         tokenizer: Encodes the documents.
         format: `"nanogpt"`, `"llm.c"`, `"megatron"`, `"npy"` or `"parquet"`.
-        input_format: `"text"`, `"jsonl"`, `"parquet"` or `"arrow"`; None decides by the content of
-            each file.
-        documents: Whether a document of text is a `"file"` or a `"line"`.
-        separator: Text that separates documents instead, such as `"<|endoftext|>"`.
-        field: The field of JSON Lines or the column of tables that holds the text.
-        append_eos: Whether to add a token after each document: the tokenizer's EOS token, or else a special
-            token that is plainly the end of a document, such as `"<|end|>"`.
-        eos_token: Another special token to add instead.
-        shard_tokens: Maximum number of ids in a shard; None for the maximum of the format. Documents are not
-            split, so a longer document gets a larger shard.
-        dtype: `"uint16"` or `"uint32"` (`"megatron"`: `"int32"`); None for the smallest that holds all ids.
-        allowed_special: The special tokens to recognise in documents: `"none"`, `"all"` or a set.
-        on_error: `"stop"` at or `"skip"` a row that is not valid UTF-8 or JSON or has no text. The file
-            `skipped.jsonl` lists skipped rows.
-        shuffle: A seed, from 0, to write the documents in a random order: of the whole corpus, or with `part`
-            of each unit. None keeps their order.
-        val_fraction: The part of the documents that is for validation, on average, such as 0.0005. A hash of
-            the text decides. The shards are `tokens-00000.train.bin` and `tokens-00000.val.bin`. nanoGPT
-            gets `train.bin`, `val.bin` and `meta.pkl` too, and llm.c gets `val.bin`. None divides nothing.
-        pack: The number of ids of a packed sequence, for `"npy"` and `"parquet"`: see `PackedSequences`. None
-            packs nothing.
-        pack_strategy: `"concat"` concatenates the documents and cuts every `pack` ids; `"best-fit"` keeps
-            documents whole where they fit.
         part: The part of the work to do, from 0 to `of - 1`; None does all.
         of: The number of parts.
         unit_bytes: The size of a unit of parts in stored bytes, such as `"1GB"`.
@@ -138,21 +107,8 @@ def tokenize_corpus(
     >>> merge_manifests(directory / "parts").tokens
     8
     """
-    read = ReadOptions(input_format, documents, separator, field, on_error)
-    settings = CorpusSettings.of(
-        tokenizer,
-        read,
-        format,
-        append_eos=append_eos,
-        eos_token=eos_token,
-        shard_tokens=shard_tokens,
-        dtype=dtype,
-        allowed_special=allowed_special,
-        shuffle=shuffle,
-        val_fraction=val_fraction,
-        pack=pack,
-        pack_strategy=pack_strategy,
-    )
+    read = pick(ReadOptions, options)
+    settings = CorpusSettings.of(tokenizer, read, format, **vars(pick(ShardOptions, options)))
     overwrite, verify = check_flag("overwrite", overwrite), check_flag("verify", verify)
     chosen = _check_part(part, of, overwrite)
     size = byte_size("unit_bytes", unit_bytes)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.corpus.checksums import digest
+from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
 from bpe_tokenizer.corpus.packed_shards import check_pack, check_pack_strategy, packed_format
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType, choose_token_type
 from bpe_tokenizer.corpus.validation import check_val_fraction, split_format
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
-from bpe_tokenizer.readers import ReadOptions
-from bpe_tokenizer.special_tokens import AllowedSpecial, document_end, special_token_names
+from bpe_tokenizer.options import ReadOptions, pick, takes
+from bpe_tokenizer.special_tokens import document_end, special_token_names
 from bpe_tokenizer.tokenizer import BPETokenizer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["CorpusSettings"]
 
@@ -60,51 +64,54 @@ class CorpusSettings:
     pad_id: int = 0
 
     @classmethod
+    @takes(ShardOptions)
     def of(
         cls,
         tokenizer: BPETokenizer,
         read: ReadOptions | None = None,
         format: ShardFormatName = "nanogpt",  # noqa: A002 (the usual name)
-        *,
-        append_eos: bool = True,
-        eos_token: str | None = None,
-        shard_tokens: int | None = 100_000_000,
-        dtype: TokenType | None = None,
-        allowed_special: AllowedSpecial = "none",
-        shuffle: int | None = None,
-        val_fraction: float | None = None,
-        pack: int | None = None,
-        pack_strategy: PackStrategy = "concat",
+        **options: Unpack[ShardArguments],
     ) -> CorpusSettings:
-        """Check options and return the settings. Arguments and errors: `tokenize_corpus`."""
+        """Check options and return the settings. Errors: `tokenize_corpus`.
+
+        Args:
+            tokenizer: The tokenizer.
+            read: How documents are found in files.
+            format: The format of the shards.
+        """
+        chosen = pick(ShardOptions, options)
+        shuffle, val_fraction, pack = chosen.shuffle, chosen.val_fraction, chosen.pack
         if not isinstance(tokenizer, BPETokenizer):
             raise ArgumentTypeError(f"tokenizer must be a BPETokenizer, not {type(tokenizer).__name__}")
         if format not in FORMATS:
             raise OptionError(f"format is {format!r}; it must be one of {', '.join(map(repr, FORMATS))}")
+        allowed = chosen.allowed_special
         limit = FORMATS[format].max_tokens
-        if shard_tokens is not None:
-            limit = check_integer("shard_tokens", shard_tokens, 1, f"the limit of {format}", maximum=limit)
+        if chosen.shard_tokens is not None:
+            limit = check_integer(
+                "shard_tokens", chosen.shard_tokens, 1, f"the limit of {format}", maximum=limit
+            )
         if shuffle is not None:
             shuffle = check_integer("shuffle", shuffle, 0, maximum=2**64 - 1)
         if val_fraction is not None:
             val_fraction = check_val_fraction(val_fraction)
         if pack is not None:
             pack = check_pack(format, pack, limit)
-        check_pack_strategy(pack_strategy)
-        resolve_allowed_special(tokenizer._compiled(), (), allowed_special)
-        eos_id = _eos_id(tokenizer, eos_token) if append_eos else None
+        check_pack_strategy(chosen.pack_strategy)
+        resolve_allowed_special(tokenizer._compiled(), (), allowed)
+        eos_id = _eos_id(tokenizer, chosen.eos_token) if chosen.append_eos else None
         return cls(
             ReadOptions() if read is None else read,
             format,
-            choose_token_type(format, tokenizer.n_vocab - 1, dtype),
+            choose_token_type(format, tokenizer.n_vocab - 1, chosen.dtype),
             limit,
             eos_id,
-            allowed_special if isinstance(allowed_special, str) else tuple(sorted(allowed_special)),
+            allowed if isinstance(allowed, str) else tuple(sorted(allowed)),
             tokenizer_digest(tokenizer),
             shuffle,
             val_fraction,
             pack,
-            pack_strategy,
+            chosen.pack_strategy,
             next((each for each in (tokenizer.pad_token_id, eos_id) if each is not None), 0),
         )
 

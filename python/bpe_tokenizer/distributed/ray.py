@@ -7,12 +7,13 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bpe_tokenizer.corpus.options import UnitArguments, UnitOptions
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent
 from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.corpus.shards import ShardFormatName, TokenType
+from bpe_tokenizer.corpus.shards import ShardFormatName
 from bpe_tokenizer.distributed.arrow import (
     CountSettings,
     collect_counts,
@@ -37,11 +38,14 @@ from bpe_tokenizer.distributed.count_units import (
 from bpe_tokenizer.distributed.ray_tasks import RayTasks, own_errors
 from bpe_tokenizer.distributed.shards import tokenize_units
 from bpe_tokenizer.libraries import import_library
-from bpe_tokenizer.options import MemoryLimits
+from bpe_tokenizer.options import MemoryLimits, pick, takes
 from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError, ReadOptions
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.piece_counts import PieceCounts, merged_counts
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["count_with_ray", "encode_with_ray", "tokenize_with_ray"]
 
@@ -193,29 +197,20 @@ def encode_with_ray(
     return dataset.map_batches(partial(_encoded, encode=encode), batch_format="pyarrow", batch_size=None)
 
 
+@takes(ReadOptions, UnitOptions)
 def tokenize_with_ray(
     inputs: Any,
     output: PathLike,
     tokenizer: BPETokenizer,
     format: ShardFormatName = "nanogpt",  # noqa: A002 (the usual name)
     *,
-    input_format: InputFormat | None = None,
-    documents: DocumentEnd = "file",
-    separator: str | None = None,
-    field: str = "text",
-    append_eos: bool = True,
-    eos_token: str | None = None,
-    shard_tokens: int | None = 100_000_000,
-    dtype: TokenType | None = None,
-    allowed_special: AllowedSpecial = "none",
-    on_error: OnError = "stop",
-    shuffle: int | None = None,
     unit_bytes: int | str = "1GB",
     threads: int = 1,
     verify: bool = False,
     verbose: bool = True,
     on_event: OnEvent | None = None,
     task_options: Mapping[str, Any] | None = None,
+    **options: Unpack[UnitArguments],
 ) -> TokenizedCorpus:
     """Turn a corpus into shards on a Ray cluster: those of `tokenize_corpus(part=i, of=n)`, byte for byte.
 
@@ -228,18 +223,7 @@ def tokenize_with_ray(
             files in the directory `OUTPUT.rows`, in the order of its blocks.
         output: The output directory of `tokenize_corpus`, which all machines see by the same name.
         tokenizer: Encodes the documents; each process loads it once.
-        format: As in `tokenize_corpus`, like all arguments up to `shuffle`.
-        input_format: As in `tokenize_corpus`.
-        documents: As in `tokenize_corpus`.
-        separator: As in `tokenize_corpus`.
-        field: The field of JSON Lines or the column of tables that holds the text.
-        append_eos: As in `tokenize_corpus`.
-        eos_token: As in `tokenize_corpus`.
-        shard_tokens: As in `tokenize_corpus`.
-        dtype: As in `tokenize_corpus`.
-        allowed_special: As in `tokenize_corpus`.
-        on_error: As in `tokenize_corpus`.
-        shuffle: A seed, to write the documents of each unit in a random order.
+        format: As in `tokenize_corpus`.
         unit_bytes: The size of a unit in stored bytes.
         threads: Number of threads of a task.
         verify: As in `tokenize_corpus`.
@@ -260,17 +244,8 @@ def tokenize_with_ray(
     `examples/count_with_ray.py` runs it.
     """
     tasks = RayTasks({"num_cpus": threads, **(task_options or {})})
-    settings = CorpusSettings.of(
-        tokenizer,
-        ReadOptions(input_format, documents, separator, field, on_error),
-        format,
-        append_eos=append_eos,
-        eos_token=eos_token,
-        shard_tokens=shard_tokens,
-        dtype=dtype,
-        allowed_special=allowed_special,
-        shuffle=shuffle,
-    )
+    read = pick(ReadOptions, options)
+    settings = CorpusSettings.of(tokenizer, read, format, **vars(pick(UnitOptions, options)))
     is_dataset = hasattr(inputs, "write_parquet")
     return tokenize_units(
         tasks,
@@ -283,7 +258,7 @@ def tokenize_with_ray(
         verify=verify,
         verbose=verbose,
         on_event=on_event,
-        write_rows=partial(_write_rows, inputs, field, tasks) if is_dataset else None,
+        write_rows=partial(_write_rows, inputs, read.field, tasks) if is_dataset else None,
     )
 
 

@@ -1,0 +1,86 @@
+"""The options of shards, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from bpe_tokenizer.corpus.packing import PackStrategy
+from bpe_tokenizer.corpus.shards import TokenType
+from bpe_tokenizer.options import ReadArguments
+from bpe_tokenizer.special_tokens import AllowedSpecial
+
+__all__ = ["CorpusFileArguments", "ShardArguments", "ShardOptions", "UnitArguments", "UnitOptions"]
+
+
+class _UnitArguments(TypedDict, total=False):
+    append_eos: bool
+    eos_token: str | None
+    shard_tokens: int | None
+    dtype: TokenType | None
+    allowed_special: AllowedSpecial
+    shuffle: int | None
+
+
+class _DivisionArguments(TypedDict, total=False):
+    val_fraction: float | None
+    pack: int | None
+    pack_strategy: PackStrategy
+
+
+class UnitArguments(_UnitArguments, ReadArguments, total=False):
+    """The fields of `UnitOptions` and of `ReadOptions`."""
+
+
+class ShardArguments(_UnitArguments, _DivisionArguments, total=False):
+    """The fields of `ShardOptions`."""
+
+
+class CorpusFileArguments(_UnitArguments, _DivisionArguments, ReadArguments, total=False):
+    """The fields of `ShardOptions` and of `ReadOptions`."""
+
+
+@dataclass(frozen=True)
+class UnitOptions:
+    """What the documents become in the shards of every engine. `CorpusSettings.of` checks the values.
+
+    Args:
+        append_eos: Whether to add a token after each document: the tokenizer's EOS token, or else a special
+            token that is plainly the end of a document, such as `"<|end|>"`.
+        eos_token: Another special token to add instead.
+        shard_tokens: Maximum number of ids in a shard; None for the maximum of the format. Documents are not
+            split, so a longer document gets a larger shard.
+        dtype: `"uint16"` or `"uint32"` (`"megatron"`: `"int32"`); None for the smallest that holds all ids.
+        allowed_special: The special tokens to recognise in documents: `"none"`, `"all"` or a set.
+        shuffle: A seed, from 0, to write the documents in a random order: of the whole corpus, or with `part`
+            and on engines of each unit. None keeps their order.
+    """
+
+    append_eos: bool = True
+    eos_token: str | None = None
+    shard_tokens: int | None = 100_000_000
+    dtype: TokenType | None = None
+    allowed_special: AllowedSpecial = "none"
+    shuffle: int | None = None
+
+
+@dataclass(frozen=True)
+class ShardOptions(UnitOptions):
+    """What the documents become in shards. `CorpusSettings.of` checks the values.
+
+    Args:
+        val_fraction: The part of the documents that is for validation, on average, such as 0.0005. A hash of
+            the text decides. The shards are `tokens-00000.train.bin` and `tokens-00000.val.bin`. nanoGPT
+            gets `train.bin`, `val.bin` and `meta.pkl` too, and llm.c gets `val.bin`. None divides nothing.
+        pack: The number of ids of a packed sequence, for `"npy"` and `"parquet"`: see `PackedSequences`. None
+            packs nothing.
+        pack_strategy: `"concat"` concatenates the documents and cuts every `pack` ids; `"best-fit"` keeps
+            documents whole where they fit.
+
+    >>> ShardOptions(pack=2048).pack_strategy
+    'concat'
+    """
+
+    val_fraction: float | None = None
+    pack: int | None = None
+    pack_strategy: PackStrategy = "concat"
