@@ -30,7 +30,6 @@ from bpe_tokenizer.formats.huggingface.pre_tokenizer import (
     write_pre_tokenizer,
 )
 from bpe_tokenizer.formats.huggingface.token_strings import TokenStrings
-from bpe_tokenizer.formats.huggingface.token_table import read_string_table
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import (
     Decoder,
@@ -448,26 +447,29 @@ def test_a_text_that_spells_other_bytes_needs_no_place_in_the_vocabulary(tmp_pat
         [],
     ],
 )
-def test_the_reader_that_names_what_is_wrong_reads_the_same(merges: list[Any]) -> None:
+def test_the_table_of_a_file_has_its_tokens_and_merges(merges: list[Any]) -> None:
     tokens = ["a", "b", "c", "\u3000", "a\u3000", "ab", "abc", "d", "#version:", "0.2", "#version:0.2"]
     vocab = {token: 2 * index for index, token in enumerate(tokens)}
-    document = tokenizer_json(vocab, merges)
-    parsed = _core.TokenTable.parse(json.dumps(document).encode())
-    assert parsed is not None
-    fast = parsed[1]
-    table = read_string_table(Field(Path("tokenizer.json"), "model", document["model"]))
+    data = json.dumps(tokenizer_json(vocab, merges)).encode()
+    rest, table = _core.TokenTable.parse(data, "tokenizer.json")
+    assert table is not None
+    emptied = tokenizer_json({}, [])
+    assert json.loads(rest) == emptied
+    pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges if "#" not in merge[0]]
+    # Of equal merges the last one counts.
+    pairs = list(dict.fromkeys(map(tuple, reversed(pairs))))[::-1]
     settings: Any = {"alphabet": "characters"}
-    expected = _core.Model.from_table(fast, set(), **settings)
-    core = _core.Model.from_printable(table.vocab, table.merges, **settings)
+    expected = _core.Model.from_printable(vocab, pairs, **settings)
+    core = _core.Model.from_table(table, set(), **settings)
     assert (core.vocab, core.merges) == (expected.vocab, expected.merges)
-    assert len(table) == len(fast)
+    assert len(table) == len(vocab)
     for token in (*tokens, "x"):
-        assert (token in table, table.get(token)) == (token in fast, fast.get(token))
+        assert (token in table, table.get(token)) == (token in vocab, vocab.get(token))
     asked = {"a", "ab", "abc", "d", "x"}
-    assert table.merged(asked) == fast.merged(asked)
+    assert table.merged(asked) == {part for pair in pairs for part in (*pair, "".join(pair)) if part in asked}
 
 
-def test_both_readers_of_added_tokens_read_the_same(tmp_path: Path) -> None:
+def test_added_tokens_are_those_of_both_files(tmp_path: Path) -> None:
     added = [
         AddedToken("<a>", 260),
         AddedToken("日", 261, special=False, single_word=True),
@@ -476,36 +478,32 @@ def test_both_readers_of_added_tokens_read_the_same(tmp_path: Path) -> None:
     ]
     huggingface.save(small_model(*added), tmp_path)
     path, config_path = tmp_path / "tokenizer.json", tmp_path / "tokenizer_config.json"
-    parsed = _core.TokenTable.parse(path.read_bytes())
-    assert parsed is not None
-    assert json.loads(parsed[0])["added_tokens"] == []
-    assert parsed[1].added_tokens() == added
-    split = _core.AddedTokensDecoder.parse(config_path.read_bytes())
-    assert split is not None
-    assert json.loads(split[0]) == read(config_path) | {"added_tokens_decoder": {}}
-    assert split[1].equals(parsed[1])
+    rest, table = _core.TokenTable.parse(path.read_bytes(), "tokenizer.json")
+    assert table is not None
+    assert json.loads(rest)["added_tokens"] == []
+    assert table.added_tokens() == added
+    rest, decoder = _core.AddedTokensDecoder.parse(config_path.read_bytes(), "tokenizer_config.json")
+    assert decoder is not None
+    assert json.loads(rest) == read(config_path) | {"added_tokens_decoder": {}}
+    assert decoder.equals(table)
+    assert decoder.tokens(set()) == added
     expected = huggingface.load(tmp_path)
     assert expected.core.added_tokens == added
-    # A further member is unusual.
+    # A further member means nothing.
     document, config = read(path), read(config_path)
     document["added_tokens"][2]["x"] = config["added_tokens_decoder"]["261"]["x"] = None
     path.write_text(json.dumps(document))
     config["bpe_tokenizer"]["tokenizer_json_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     config_path.write_text(json.dumps(config))
-    parsed = _core.TokenTable.parse(path.read_bytes())
-    assert parsed is not None
-    assert parsed[1].added_tokens() is None
-    assert json.loads(parsed[0])["added_tokens"] == document["added_tokens"]
-    assert _core.AddedTokensDecoder.parse(config_path.read_bytes()) is None
-    slow = huggingface.load(tmp_path)
-    assert slow.core.__getnewargs_ex__() == expected.core.__getnewargs_ex__()
-    assert slow == dataclasses.replace(expected, core=slow.core)
-    # The flags of the config count, as in transformers.
-    del config["added_tokens_decoder"]["261"]["x"]
-    config["added_tokens_decoder"]["261"]["single_word"] = False
+    again = huggingface.load(tmp_path)
+    assert again.core.__getnewargs_ex__() == expected.core.__getnewargs_ex__()
+    assert again == dataclasses.replace(expected, core=again.core)
+    # The flags of the config count, as in transformers: a token that they do not call special is normalised.
+    config["added_tokens_decoder"]["261"] = {"content": "日", "rstrip": None}
+    config["added_tokens_decoder"]["260"]["special"] = False
     config_path.write_text(json.dumps(config))
-    assert _core.AddedTokensDecoder.parse(config_path.read_bytes()) is not None
-    assert huggingface.load(tmp_path).core.added_tokens[1] == added[1]._replace(single_word=False)
+    changed = [added[0]._replace(special=False), AddedToken("日", 261, special=False, normalized=True)]
+    assert huggingface.load(tmp_path).core.added_tokens[:2] == changed
 
 
 # -- what the config says -------------------------------------------------------------------------------

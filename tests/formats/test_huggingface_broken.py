@@ -46,15 +46,18 @@ from sampling import DAY, sample, sample_size
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is not valid JSON: Expecting value"),
+        (b"", "is not valid JSON: (Expecting value|EOF while parsing a value at line 1 column 0)"),
         (b"{", "is not valid JSON"),
-        (b"[]", r"must be an object, not \[\]"),
-        (b"null", "must be an object, not null"),
-        (b'{"version": "1.0", "version": "1.0"}', "duplicate key 'version' in an object"),
+        (b"[]", r"(must be an object, not \[\]|invalid type: sequence, expected an object)"),
+        (b"null", "(must be an object, not null|invalid type: null, expected an object)"),
+        (b'{"version": "1.0", "version": "1.0"}', "duplicate key ['\"]version['\"] in an object"),
         (b'{"a": "\xff"}', "is not UTF-8: byte 0xff at offset 7"),
         ('{"a": 1}'.encode("utf-16"), "is not UTF-8: byte 0xff at offset 0"),
-        (b'\xef\xbb\xbf{"a": 1}', "is not valid JSON: Unexpected UTF-8 BOM"),
-        (b'{"a": NaN}', "holds the number NaN, which is not finite"),
+        (b'\xef\xbb\xbf{"a": 1}', "is not valid JSON: (Unexpected UTF-8 BOM|begins with a byte order mark)"),
+        (
+            b'{"a": NaN}',
+            "(holds the number NaN|is not valid JSON: expected value at line 1 column 7)",
+        ),
         (b'{"a": 1e999}', "holds the number 1e999, which is not finite"),
         pytest.param(
             b'{"a": ' + b"9" * 5000 + b"}",
@@ -62,9 +65,10 @@ from sampling import DAY, sample, sample_size
             marks=pytest.mark.skipif(not hasattr(sys, "get_int_max_str_digits"), reason="has no limit"),
         ),
         (b'{"a": ["\\ud83d"]}', "holds a lone surrogate"),
-        (b'{"\\udc00": 1}', "holds a lone surrogate"),
-        (b'{"a":' * 100_000, "is nested too deeply"),
-        (b"[" * 1_000_000, "is nested too deeply"),
+        (b'{"\\udc00": 1}', "(holds a lone surrogate|lone leading surrogate in hex escape)"),
+        (b'{"a":' * 100_000, "(is nested too deeply|is not valid JSON: EOF)"),
+        (b"[" * 1_000_000, "(is nested too deeply|is not valid JSON: EOF)"),
+        (b'{"a":' * 9_000 + b"1" + b"}" * 9_000, "is nested too deeply"),
     ],
     ids=lambda value: repr(value[:20]),
 )

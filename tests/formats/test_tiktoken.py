@@ -82,8 +82,8 @@ def test_spellings_that_tiktoken_reads_are_read(data: bytes) -> None:
     [
         (b"", "holds no tokens"),
         (b"\n \n", "holds no tokens"),
-        (b"YQ==\n", "line 1: must be a token in base64 and its rank, but has 1 fields: b'YQ=='"),
-        (b"\xdf" * 1000, r"line 1: .* 1 fields: b'(\\xdf){1,20}[^ ]{,9}'$"),
+        (b"YQ==\n", 'line 1: must be a token in base64 and its rank, but has 1 fields: "YQ=="'),
+        (b"\xdf" * 1000, 'line 1: .* 1 fields: "\ufffd{10}…\ufffd{10}"$'),
         (b" 5\n", "line 1: must be a token in base64 and its rank, but has 1 fields"),
         (b"YQ== 0 1\n", "line 1: .* has 3 fields"),
         (b"YQ== 0 YWI=\n1\n", "line 1: .* has 3 fields"),
@@ -102,12 +102,12 @@ def test_spellings_that_tiktoken_reads_are_read(data: bytes) -> None:
         (b"YQ== 1_0\n", "the rank is not a non-negative integer"),
         (b"YQ== \xd9\xa1\n", "the rank is not a non-negative integer"),
         (b"YQ== YQ==\n", "the rank is not a non-negative integer"),
-        (b"YQ== 4294967295\n", "the rank 4294967295 is too large; the largest rank is 4294967294"),
+        (b"YQ== 4294967295\n", "line 1: the rank is too large; the largest rank is 4294967294"),
         (b"YQ== " + b"9" * 5000 + b"\n", "the rank is too large"),
-        (b"YQ== 0\nYQ== 1\n", "duplicate token b'a'"),
-        (b"YQ== 0\nYR== 1\n", "duplicate token b'a'"),
-        (b"YQ== 0\n\nYQ== 1\n", "duplicate token b'a'"),
-        (b"YQ== 7\nYg== 7\n", "duplicate rank 7: tokens b'a' and b'b'"),
+        (b"YQ== 0\nYQ== 1\n", 'duplicate token "a"'),
+        (b"YQ== 0\nYR== 1\n", 'duplicate token "a"'),
+        (b"YQ== 0\n\nYQ== 1\n", 'duplicate token "a"'),
+        (b"YQ== 7\nYg== 7\n", 'duplicate rank 7: tokens "a" and "b"'),
         (b"YQ== 7\nYg== 007\n", "duplicate rank 7"),
         (b"A" * 10_000_000 + b"\n", "must be a token in base64"),
         (b"\x00" * 1000, "must be a token in base64"),
@@ -163,11 +163,6 @@ def test_a_missing_byte_is_refused(tmp_path: Path) -> None:
     path.write_bytes(re.sub(rb"QQ==.*\n", b"", TINY))
     with pytest.raises(FormatError, match=r"my\.tiktoken: .*0x41"):
         format_.load(path, split_pattern="gpt2", special_tokens={})
-
-
-def test_a_plain_file_is_not_read_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("bpe_tokenizer.formats.tiktoken.ranks._read_by_line")
-    assert parse_ranks(TINY + b"YQA= 4294967294\n", "x") == bytes_and("ab", "abc") | {b"a\0": 2**32 - 2}
 
 
 def test_special_tokens_that_fill_the_holes_between_the_ranks_belong_to_the_vocabulary() -> None:

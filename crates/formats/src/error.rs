@@ -7,12 +7,10 @@ use std::fmt;
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, FormatError>;
 
-/// Longest file name in a message, in characters.
-const MAX_FILE: usize = 160;
 /// Longest path of a field in a message, in characters.
 const MAX_PATH: usize = 100;
 /// Longest message without the file, in characters.
-const MAX_PROBLEM: usize = 300;
+const MAX_PROBLEM: usize = 280;
 
 /// Where in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +58,7 @@ impl FormatError {
 impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.file.is_empty() {
-            write!(f, "{}: ", shorten(&self.file, MAX_FILE))?;
+            write!(f, "{}: ", self.file)?;
         }
         match &self.place {
             Place::File => {}

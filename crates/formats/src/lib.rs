@@ -1,8 +1,10 @@
-//! Fast readers for the large tables in tokenizer files. The package's readers in Python, which call them, read the rest.
+//! Readers of the large tables in tokenizer files, for the readers in Python and for the page's core. Their errors name the
+//! place in the file.
 //!
 //! No directories, no network, no Python.
 
 pub mod error;
 pub mod huggingface;
+pub mod ranks;
 
 pub use error::{FormatError, Place, Result};

@@ -1,6 +1,7 @@
 //! Calls into the core: releases the GIL, polls for signals, converts errors to the package's classes.
 
 use bpe_tokenizer_core::{Error, Interrupt, Result};
+use bpe_tokenizer_formats::FormatError;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -151,6 +152,11 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         _ => "TokenizerError",
     };
     exception(py, class, error.to_string())
+}
+
+/// The error of a file as the package's exception.
+pub fn format_error(py: Python<'_>, error: &FormatError) -> PyErr {
+    exception(py, "FormatError", error.to_string())
 }
 
 /// A value for an error message, as `bpe_tokenizer.errors.shorten` shows it.

@@ -15,7 +15,6 @@ mod model;
 mod objects;
 mod pattern;
 mod rank_table;
-mod ranks;
 mod reader;
 mod readers;
 mod rows;

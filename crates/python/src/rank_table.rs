@@ -1,8 +1,9 @@
 //! `RankTable`: the tokens of a rank file, for Python.
 
+use crate::call::format_error;
 use crate::objects;
-use crate::ranks;
 use bpe_tokenizer_core::model::Vocabulary;
+use bpe_tokenizer_formats::ranks;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,9 +17,10 @@ pub struct RankTable {
 #[pymethods]
 impl RankTable {
     #[staticmethod]
-    fn parse(py: Python<'_>, data: &[u8]) -> Option<Self> {
-        let vocabulary = py.detach(|| ranks::parse(data))?.into();
-        Some(Self { vocabulary })
+    fn parse(py: Python<'_>, data: &[u8], file: &str) -> PyResult<Self> {
+        let vocabulary = py.detach(|| ranks::read(file, data));
+        let vocabulary = vocabulary.map_err(|error| format_error(py, &error))?.into();
+        Ok(Self { vocabulary })
     }
 
     fn __len__(&self) -> usize {

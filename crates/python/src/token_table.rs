@@ -1,14 +1,13 @@
 //! `TokenTable`: the tokens and merges of a tokenizer.json or a GGUF file, for Python.
 
+use crate::call::format_error;
 use crate::gguf::{backed, split_at_space};
 use crate::objects;
 use crate::settings::added_token_tuples;
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::is_printable;
-use bpe_tokenizer_formats::huggingface::document::{
-    AddedToken as Entry, TokenizerConfig, TokenizerJson,
-};
+use bpe_tokenizer_formats::huggingface::tables;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -22,7 +21,7 @@ pub struct TokenTable {
     /// The strings of the tokens, as bytes.
     strings: Arc<Vocabulary>,
     merges: Vec<MergeIds>,
-    added: Option<Vec<AddedToken>>,
+    added: Vec<AddedToken>,
 }
 
 impl TokenTable {
@@ -38,61 +37,48 @@ impl TokenTable {
     }
 }
 
-fn to_core(tokens: Vec<Entry>) -> Vec<AddedToken> {
-    tokens.into_iter().map(AddedToken::from).collect()
-}
-
 /// The `added_tokens_decoder` of a tokenizer_config.json.
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
-pub struct AddedTokensDecoder {
-    /// By ascending id.
-    tokens: Vec<AddedToken>,
-}
+pub struct AddedTokensDecoder(tables::AddedTokensDecoder);
 
 #[pymethods]
 impl AddedTokensDecoder {
     #[staticmethod]
-    fn parse<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Option<(Bound<'py, PyBytes>, Self)>> {
-        let Some(config) = py.detach(|| TokenizerConfig::parse(data)) else {
-            return Ok(None);
-        };
-        let tokens = to_core(config.added);
-        Ok(Some((
-            objects::bytes(py, config.rest.as_bytes())?,
-            Self { tokens },
-        )))
+    fn parse<'py>(
+        py: Python<'py>,
+        data: &[u8],
+        file: &str,
+    ) -> PyResult<(Bound<'py, PyBytes>, Option<Self>)> {
+        let read = py.detach(|| tables::read_tokenizer_config(file, data));
+        let (rest, decoder) = read.map_err(|error| format_error(py, &error))?;
+        Ok((objects::bytes(py, rest.as_bytes())?, decoder.map(Self)))
     }
 
     fn equals(&self, table: &TokenTable) -> bool {
-        let mut added: Vec<_> = table.added.iter().flatten().collect();
-        added.sort_by_key(|token| token.id);
-        added.into_iter().eq(&self.tokens)
+        self.0.equals(&table.added)
+    }
+
+    fn tokens<'py>(&self, py: Python<'py>, named: HashSet<String>) -> PyResult<Bound<'py, PyList>> {
+        added_token_tuples(py, &self.0.tokens(&named))
     }
 }
 
 #[pymethods]
 impl TokenTable {
     #[staticmethod]
-    fn parse<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Option<(Bound<'py, PyBytes>, Self)>> {
-        let Some(TokenizerJson {
-            rest,
-            strings,
-            merges,
-            added,
-        }) = py.detach(|| TokenizerJson::parse(data))
-        else {
-            return Ok(None);
-        };
-        let (rest, strings) = (objects::bytes(py, rest.as_bytes())?, strings.into());
-        let added = added.map(to_core);
-        Ok(Some((
-            rest,
-            Self {
-                strings,
-                merges,
-                added,
-            },
-        )))
+    fn parse<'py>(
+        py: Python<'py>,
+        data: &[u8],
+        file: &str,
+    ) -> PyResult<(Bound<'py, PyBytes>, Option<Self>)> {
+        let read = py.detach(|| tables::read_tokenizer_json(file, data));
+        let (rest, tables) = read.map_err(|error| format_error(py, &error))?;
+        let table = tables.map(|tables| Self {
+            strings: tables.strings.into(),
+            merges: tables.merges,
+            added: tables.added,
+        });
+        Ok((objects::bytes(py, rest.as_bytes())?, table))
     }
 
     #[staticmethod]
@@ -110,7 +96,7 @@ impl TokenTable {
         Ok(strings.map(|strings| Self {
             strings: strings.into(),
             merges: Vec::new(),
-            added: None,
+            added: Vec::new(),
         }))
     }
 
@@ -151,15 +137,14 @@ impl TokenTable {
             let table = Self {
                 strings: self.strings.clone(),
                 merges: ids,
-                added: None,
+                added: Vec::new(),
             };
             Some((table, others))
         }))
     }
 
-    fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let added = self.added.as_ref();
-        added.map(|added| added_token_tuples(py, added)).transpose()
+    fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        added_token_tuples(py, &self.added)
     }
 
     fn starting_with(&self, prefix: &str) -> Vec<&str> {

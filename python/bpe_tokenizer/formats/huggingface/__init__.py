@@ -129,7 +129,7 @@ def _load(path: Path) -> Model:
 
 
 def _read(path: Path, data: bytes, config: Config) -> Model:
-    rest, table = _core.TokenTable.parse(data) or (data, None)
+    rest, table = _core.TokenTable.parse(data, str(path))
     document = parse_json(path, rest)
     if is_documents_layout(document):
         return load_documents_layout(parse_json(path, data), config)

@@ -1,20 +1,12 @@
-"""The `added_tokens` of a tokenizer.json.
-
-Hugging Face `tokenizers` ignores their ids: a token in `model.vocab` has its id there, and the others get the
-ids from `len(model.vocab)` on, in the order of the file (`AddedVocabulary::add_tokens`, version 0.23). A
-token that needs another id must be in `model.vocab`, although no merge makes it. Ids may have holes there.
-"""
+"""Checks the `added_tokens` of a tokenizer.json, which `_core.TokenTable` reads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
-from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
-from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken, Normalizer
 
@@ -22,78 +14,10 @@ __all__ = [
     "FLAGS",
     "check_byte_spellings",
     "check_matching",
-    "read_added_tokens",
     "spells_other_bytes",
 ]
 
 FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
-_MEMBERS = itemgetter("content", "id", *FLAGS)
-_TYPES = (str, int, bool, bool, bool, bool, bool)
-
-
-def read_added_tokens(field: Field, table: Table) -> list[AddedToken]:
-    """Read the added tokens.
-
-    Args:
-        field: The `added_tokens` of a tokenizer.json; null for none.
-        table: The vocabulary of the file.
-
-    Raises:
-        FormatError: A token is broken, or its id is not the one that the library gives it.
-    """
-    if field.is_null:
-        return []
-    if isinstance(table, _core.TokenTable):
-        checked = table.added_tokens()
-        if checked is not None:
-            return checked
-    tokens = _plain_added_tokens(field.values())
-    if tokens is None:
-        tokens = [_read_added_token(item) for item in field.items()]
-    ids: dict[str, int] = {}
-    next_id = len(table)
-    in_table = table.ids([token.content for token in tokens])
-    for index, (token, given) in enumerate(zip(tokens, in_table, strict=True)):
-        content, token_id = token[:2]
-        if content in ids:
-            raise field.error(f"duplicate token {shorten(content)}: ids {ids[content]} and {token_id}")
-        if given is None:
-            given = next_id
-            next_id += 1
-        if token_id != given:
-            raise (
-                field.item(index)
-                .get("id")
-                .refused(
-                    f"is not the id that Hugging Face tokenizers gives {shorten(content)}, which is {given}; "
-                    "correct it, or add the token to model.vocab with its id"
-                )
-            )
-        ids[content] = token_id
-    return tokens
-
-
-def _plain_added_tokens(values: Sequence[Any]) -> list[AddedToken] | None:
-    """Return valid tokens, or None: the fast path, for hundreds of thousands of tokens."""
-    try:
-        rows = list(map(_MEMBERS, values))
-    except (KeyError, TypeError):
-        return None
-    columns = zip(zip(*rows, strict=True), _TYPES, strict=False)
-    if not all(set(map(type, column)) == {kind} for column, kind in columns):
-        return None
-    tokens = list(map(AddedToken._make, rows))
-    is_valid = all(token.content and 0 <= token.id < 2**32 - 1 for token in tokens)
-    return tokens if is_valid else None
-
-
-def _read_added_token(item: Field) -> AddedToken:
-    """Read a token and name what is wrong."""
-    content = item.need("content").text()
-    if not content:
-        raise item.get("content").error("is empty")
-    flags = {flag: item.need(flag).flag() for flag in FLAGS}
-    return AddedToken(content, item.need("id").id(), **flags)
 
 
 def spells_other_bytes(content: str, ignore_merges: bool) -> bool:
@@ -117,7 +41,7 @@ def spells_other_bytes(content: str, ignore_merges: bool) -> bool:
 
 
 def check_byte_spellings(
-    field: Field, added: Sequence[AddedToken], table: Table, ignore_merges: bool
+    field: Field, added: Sequence[AddedToken], table: _core.TokenTable, ignore_merges: bool
 ) -> None:
     """Refuse added tokens whose text is also the spelling of other bytes in a byte-level vocabulary.
 

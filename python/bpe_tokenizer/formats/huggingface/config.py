@@ -71,8 +71,7 @@ class Config:
         matches_document: Whether this package saved it together with this tokenizer.json.
         chat_template: The content of chat_template.jinja; with files of `additional_chat_templates`, the list
             of names and templates that tokenizer_config.json would hold.
-        decoder: The tokens of `added_tokens_decoder`, if the core could read them; the fields then lack them.
-        data: The bytes of tokenizer_config.json, if `decoder` has a value.
+        decoder: The tokens of `added_tokens_decoder`, which the fields lack.
         added_tokens: added_tokens.json. It is read only without `added_tokens_decoder`.
     """
 
@@ -81,7 +80,6 @@ class Config:
     matches_document: bool
     chat_template: str | list[dict[str, str]] | None = None
     decoder: _core.AddedTokensDecoder | None = None
-    data: bytes = b""
     added_tokens: Field | None = None
 
     def role_tokens(self) -> dict[str, str]:
@@ -125,17 +123,14 @@ def read_config(path: Path, data: bytes) -> Config:
     """
     config_file = config_path(path)
     exists = config_file.exists()
-    config = read_bytes(config_file) if exists else b"{}"
-    # Without a tokenizer.json, nobody compares the decoder with it.
-    rest, decoder = (data and _core.AddedTokensDecoder.parse(config)) or (config, None)
-    fields = parse_json(config_file, rest)
+    fields, decoder = _parse(config_file, read_bytes(config_file) if exists else b"{}")
     own = fields.get(OWN_KEY)
     # A crash between moving the two files into place may leave a new and an old one.
     document = None if own.is_null and exists else digest(data)
     if not exists or (not own.is_null and _digest_in(own) != document):
         interrupted = _interrupted_config(config_file, data)
         if interrupted is not None:
-            fields, decoder = interrupted, None
+            fields, decoder = interrupted
         own = fields.get(OWN_KEY)
     matches_document = not own.is_null and _digest_in(own) == document
     chat_template = added_tokens = None
@@ -145,7 +140,12 @@ def read_config(path: Path, data: bytes) -> Config:
             older = path.with_name("added_tokens.json")
             added_tokens = read_json(older) if older.exists() else None
         chat_template = _read_chat_templates(path)
-    return Config(fields, own, matches_document, chat_template, decoder, config, added_tokens)
+    return Config(fields, own, matches_document, chat_template, decoder, added_tokens)
+
+
+def _parse(path: Path, data: bytes) -> tuple[Field, _core.AddedTokensDecoder | None]:
+    rest, decoder = _core.AddedTokensDecoder.parse(data, str(path))
+    return parse_json(path, rest), decoder
 
 
 def _digest_in(own: Field) -> str | None:
@@ -153,13 +153,15 @@ def _digest_in(own: Field) -> str | None:
     return None if value.is_null else value.text()
 
 
-def _interrupted_config(config_file: Path, data: bytes) -> Field | None:
+def _interrupted_config(
+    config_file: Path, data: bytes
+) -> tuple[Field, _core.AddedTokensDecoder | None] | None:
     """Find the config of this tokenizer.json that a crash left under its temporary name."""
     for path in unfinished(config_file):
         try:
-            fields = read_json(path)
+            fields, decoder = _parse(path, read_bytes(path))
             if _digest_in(fields.get(OWN_KEY)) == digest(data):
-                return Field(config_file, "", fields.value)
+                return Field(config_file, "", fields.value), decoder
         except FormatError:
             continue  # truncated, or of another save
     return None

@@ -25,7 +25,6 @@ from bpe_tokenizer.formats.huggingface.pre_tokenizer import (
     write_pre_tokenizer,
 )
 from bpe_tokenizer.formats.huggingface.token_strings import Written, added_token_fields, write_tokens
-from bpe_tokenizer.formats.huggingface.token_table import Table
 from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, read_tokens
 from bpe_tokenizer.formats.huggingface.tokens_beside import with_tokens_beside
 from bpe_tokenizer.formats.json_file import Field, read_step
@@ -40,8 +39,8 @@ def read_core(
     """Read the core's model. Return also its added tokens, in any order.
 
     Args:
-        document: The tokenizer.json, without the vocabulary and merges if `table` has them.
-        table: The vocabulary and merges, if the core could read them.
+        document: The tokenizer.json without its tables.
+        table: The vocabulary, merges and added tokens; None if the file lacks one of the first two.
         config: The files next to it.
 
     Raises:
@@ -77,16 +76,9 @@ def read_core(
     }
     outside_vocab = tokens.outside_vocab(_recorded_size(config))
     try:
-        return _build(tokens.table, outside_vocab, settings), tokens.added
+        return _core.Model.from_table(tokens.table, outside_vocab, **settings), tokens.added
     except (ModelError, PatternError) as error:
         raise document.get("model").error(str(error)) from error
-
-
-def _build(table: Table, outside_vocab: set[str], settings: dict[str, Any]) -> _core.Model:
-    if isinstance(table, _core.TokenTable):
-        return _core.Model.from_table(table, outside_vocab, **settings)
-    vocab = {token: token_id for token, token_id in table.vocab.items() if token not in outside_vocab}
-    return _core.Model.from_printable(vocab, table.merges, **settings)
 
 
 def _read_decoder(field: Field, tokens: Tokens, forms: Mapping[int, str]) -> Decoder | None:

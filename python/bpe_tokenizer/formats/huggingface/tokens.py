@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
-from bpe_tokenizer.formats.huggingface.added_tokens import read_added_tokens
-from bpe_tokenizer.formats.huggingface.token_table import Table, read_string_table
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
@@ -46,7 +44,7 @@ class Tokens:
         in_bytes: Whether the file is byte-level: its token strings are printable bytes.
     """
 
-    table: Table
+    table: _core.TokenTable
     added: list[AddedToken] = field(default_factory=list)
     ignore_merges: bool = False
     unk: str | None = None
@@ -109,8 +107,8 @@ def read_tokens(document: Field, table: _core.TokenTable | None, in_bytes: bool)
     """Read the vocabulary, merges and added tokens of a tokenizer.json.
 
     Args:
-        document: The file, without the vocabulary and merges if `table` has them.
-        table: The vocabulary and merges, if the core could read them.
+        document: The file without its tables.
+        table: The vocabulary, merges and added tokens; None if the file lacks one of the first two.
         in_bytes: Whether the file is byte-level.
 
     Raises:
@@ -118,10 +116,11 @@ def read_tokens(document: Field, table: _core.TokenTable | None, in_bytes: bool)
     """
     model = document.need("model")
     _check_model(model)
-    found = read_string_table(model) if table is None else table
+    if table is None:
+        raise model.get("merges" if "vocab" in model.members() else "vocab").error("is missing")
     tokens = Tokens(
-        found,
-        read_added_tokens(document.get("added_tokens"), found),
+        table,
+        table.added_tokens(),
         ignore_merges=model.get("ignore_merges").flag(default=False),
         unk=None if model.get("unk_token").is_null else model.get("unk_token").text(),
         fuse_unk=model.get("fuse_unk").flag(default=False),

@@ -13,23 +13,20 @@ beside. Here, another id is an error.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
-from operator import itemgetter
+from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.formats.huggingface.added_tokens import FLAGS
 from bpe_tokenizer.formats.huggingface.config import Config, token_content
-from bpe_tokenizer.formats.json_file import Field, parse_json
+from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
 __all__ = ["with_tokens_beside"]
 
 # The roles of `transformers`, in the order in which it adds their tokens.
 _ROLES = tuple(f"{role}_token" for role in ("bos", "eos", "unk", "sep", "pad", "cls", "mask"))
-_MEMBERS = itemgetter("content", *FLAGS)
-_MAX_DIGITS = 10  # of an id
 
 
 class _Ids(Protocol):
@@ -73,9 +70,10 @@ def with_tokens_beside(
 
     named, extra = _named(config.fields), _extra(config.fields)
     special = {token_content(field) for field in named.values()}
-    decoder = _other_decoder(config, added, ids)
-    if decoder is not None:
-        entries = _decoder_entries(decoder, special)
+    decoder = config.decoder
+    if decoder is not None and not (isinstance(ids, _core.TokenTable) and decoder.equals(ids)):
+        listed = config.fields.get("added_tokens_decoder")
+        entries = [(listed.get(str(token.id)), token) for token in decoder.tokens(special)]
     else:
         for content in special.intersection(tokens):
             tokens[content] = tokens[content]._replace(special=True)
@@ -118,27 +116,6 @@ def _extra(fields: Field) -> list[Field]:
     return [] if extra.is_null or isinstance(extra.value, dict) else extra.items()
 
 
-def _other_decoder(config: Config, added: Sequence[AddedToken], ids: _Ids) -> Field | None:
-    """The `added_tokens_decoder`; None if there is none, or if it holds exactly the added tokens."""
-    decoder = config.fields.get("added_tokens_decoder")
-    if config.decoder is not None:
-        if isinstance(ids, _core.TokenTable) and config.decoder.equals(ids):
-            return None
-        decoder = parse_json(decoder.file, config.data).get("added_tokens_decoder")
-    return None if decoder.is_null or _is_identical(decoder, added) else decoder
-
-
-def _decoder_entries(decoder: Field, special: Container[str]) -> list[tuple[Field, AddedToken]]:
-    entries = []
-    for key in decoder.members():
-        if not (key.isascii() and key.isdecimal() and len(key) <= _MAX_DIGITS):
-            raise decoder.error(f"{shorten(key)} is not an id")
-        entry = decoder.get(key)
-        token = _flagged(entry, entry.need("content").text() in special)
-        entries.append((entry, token._replace(id=int(key))))
-    return entries
-
-
 def _added_entries(
     document: Field | None, special: Set[str], first: Set[str]
 ) -> list[tuple[Field, AddedToken]]:
@@ -163,15 +140,6 @@ def _added_entries(
         )
         for content in document.members()
     ]
-
-
-def _is_identical(decoder: Field, tokens: Iterable[AddedToken]) -> bool:
-    """Whether all entries are equal: the fast path, for hundreds of thousands of tokens."""
-    try:
-        found = {token_id: _MEMBERS(entry) for token_id, entry in decoder.members().items()}
-    except (KeyError, TypeError):
-        return False
-    return found == {str(token.id): (token.content, *token[2:]) for token in tokens}
 
 
 def _flagged(field: Field, is_named: bool) -> AddedToken:

@@ -32,7 +32,7 @@ from bpe_tokenizer.errors import (
 from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL, model_settings, tiktoken_pattern
 from bpe_tokenizer.formats.tiktoken.published import ENCODER_JSON, PUBLISHED, VOCAB_BPE, find_published
-from bpe_tokenizer.formats.tiktoken.ranks import Ranks, read_ranks, write_ranks
+from bpe_tokenizer.formats.tiktoken.ranks import Ranks, write_ranks
 from bpe_tokenizer.formats.tiktoken.special_tokens import (
     check_no_prefixes,
     to_added_tokens,
@@ -129,7 +129,7 @@ def load(
         raise OptionError(
             f"{file}: a rank file does not hold the {missing}, and {why} (SHA-256 {digest}); pass {argument}"
         )
-    ranks = read_ranks(data, str(file))
+    ranks = _core.RankTable.parse(data, str(file))
     settings = {"split_patterns": resolve_split_pattern(split_pattern)}
     return _model(ranks, settings, special_tokens, str(file))
 
@@ -228,7 +228,7 @@ def published_ranks(
             "published SHA-256, and local_files_only is True; load it once with the network, or copy the "
             "file there"
         )
-    return read_ranks(cache.fetch(url, sha256), name)
+    return _core.RankTable.parse(cache.fetch(url, sha256), name)
 
 
 def cached_ranks(name: str, cache: Cache) -> Ranks | None:
@@ -243,7 +243,7 @@ def cached_ranks(name: str, cache: Cache) -> Ranks | None:
             from bpe_tokenizer.formats.tiktoken.data_gym import ranks_from_data_gym
 
             return ranks_from_data_gym(vocab, ids)
-    return None if data is None else read_ranks(data, name)
+    return None if data is None else _core.RankTable.parse(data, name)
 
 
 def _file_by_name(directory: Path, name: str, sha256: str) -> bytes | None:
