@@ -42,9 +42,10 @@ pub fn backed(strings: &Bound<'_, PyList>) -> PyResult<Vec<PyBackedBytes>> {
     strings.iter().map(|string| Ok(string.extract()?)).collect()
 }
 
-/// The two sides of a merge.
-pub fn split_at_space(merge: &[u8]) -> Option<(&[u8], &[u8])> {
-    let space = merge.iter().position(|&byte| byte == b' ')?;
+/// The two sides of a merge. llama.cpp reads up to a zero byte, and takes the first space after the first byte.
+pub fn sides(merge: &[u8]) -> Option<(&[u8], &[u8])> {
+    let merge = merge.split(|&byte| byte == 0).next()?;
+    let space = 1 + merge.get(1..)?.iter().position(|&byte| byte == b' ')?;
     Some((&merge[..space], &merge[space + 1..]))
 }
 
@@ -64,7 +65,7 @@ pub fn split_merges<'py>(
         .collect();
     let mut joined = Vec::new();
     let mut pair = |merge: &[u8]| {
-        let (left, right) = split_at_space(merge)?;
+        let (left, right) = sides(merge)?;
         joined.clear();
         joined.extend_from_slice(left);
         joined.extend_from_slice(right);

@@ -140,11 +140,12 @@ impl Model {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (table, excluded, **settings))]
+    #[pyo3(signature = (table, excluded, others = BTreeMap::new(), **settings))]
     fn from_table(
         py: Python<'_>,
         table: &TokenTable,
         excluded: HashSet<String>,
+        others: BTreeMap<u32, PyBackedBytes>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let options = from_keywords(settings)?;
@@ -153,7 +154,14 @@ impl Model {
                 .tokens()
                 .filter(|(_, token)| !excluded.contains(*token));
             let tokens = tokens_of(vocab, &options.added, options.bytes_of());
-            let vocabulary = Vocabulary::from_sorted(tokens)?;
+            let vocabulary = if others.is_empty() {
+                Vocabulary::from_sorted(tokens)?
+            } else {
+                let tokens = tokens.map(|token| token.map(|(id, token)| (id, token.into_owned())));
+                let mut tokens: Vec<_> = tokens.collect::<Result<_>>()?;
+                tokens.extend(others.iter().map(|(id, token)| (*id, token.to_vec())));
+                Vocabulary::new(tokens)?
+            };
             options.build(|settings, added| {
                 Core::with_merge_ids(vocabulary, table.merges(), settings, added)
             })

@@ -1,18 +1,20 @@
 //! `TokenTable`: the tokens and merges of a tokenizer.json or a GGUF file, for Python.
 
-use crate::call::format_error;
-use crate::gguf::{backed, split_at_space};
+use crate::call::{exception, format_error, to_python};
+use crate::gguf::{backed, sides};
 use crate::objects;
 use crate::settings::added_token_tuples;
+use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::is_printable;
 use bpe_tokenizer_formats::huggingface::tables;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -82,22 +84,44 @@ impl TokenTable {
     }
 
     #[staticmethod]
-    fn from_strings(tokens: &Bound<'_, PyList>) -> PyResult<Option<Self>> {
+    fn from_strings(tokens: &Bound<'_, PyList>, name: &str) -> PyResult<Self> {
+        let py = tokens.py();
         let tokens = backed(tokens)?;
-        let is_usual = |token: &PyBackedBytes| {
-            !token.is_empty() && !token.contains(&0) && std::str::from_utf8(token).is_ok()
+        let refused = |place: String, what: String| {
+            exception(py, "FormatError", format!("{name}{place}: {what}"))
         };
-        if !tokens.iter().all(is_usual) {
-            return Ok(None);
+        let mut texts = Vec::with_capacity(tokens.len());
+        for (id, token) in (0_u32..).zip(&tokens) {
+            // llama.cpp reads up to the first zero byte.
+            let text = token.split(|&byte| byte == 0).next().unwrap_or_default();
+            let text = std::str::from_utf8(text).map_err(|_| {
+                let token = quoted(&String::from_utf8_lossy(token));
+                refused(format!("[{id}]"), format!("{token} is not UTF-8"))
+            })?;
+            texts.push((
+                id,
+                match text {
+                    "" => Cow::Owned(format!("[EMPTY_{id}]")),
+                    text => Cow::Borrowed(text),
+                },
+            ));
         }
-        let tokens = (0..).zip(&tokens);
-        let strings = Vocabulary::from_sorted(tokens.map(|(id, token)| Ok((id, &token[..]))));
-        let strings = strings.ok().filter(|strings| !strings.has_duplicates());
-        Ok(strings.map(|strings| Self {
+        let strings = texts.iter().map(|(id, text)| Ok((*id, text.as_bytes())));
+        let strings = Vocabulary::from_sorted(strings).map_err(|error| to_python(py, &error))?;
+        if strings.has_duplicates() {
+            let first = |text: &str| strings.id(text.as_bytes());
+            let second = texts.iter().find(|(id, text)| first(text) != Some(*id));
+            let what = second.map(|(id, text)| {
+                let first = first(text).unwrap_or_default();
+                format!("duplicate token {}: ids {first} and {id}", quoted(text))
+            });
+            return Err(refused(String::new(), what.unwrap_or_default()));
+        }
+        Ok(Self {
             strings: strings.into(),
             merges: Vec::new(),
             added: Vec::new(),
-        }))
+        })
     }
 
     fn with_merges(
@@ -105,15 +129,9 @@ impl TokenTable {
         py: Python<'_>,
         merges: &Bound<'_, PyList>,
         excluded: FxHashSet<u32>,
-    ) -> PyResult<Option<(Self, Vec<usize>)>> {
+    ) -> PyResult<(Self, Vec<usize>)> {
         let merges = backed(merges)?;
         Ok(py.detach(|| {
-            let mut tokens = self
-                .tokens()
-                .filter(|(id, _)| excluded.is_empty() || !excluded.contains(id));
-            if !tokens.all(|(_, token)| is_printable(token)) {
-                return None;
-            }
             let (mut ids, mut others, mut joined) = (Vec::new(), Vec::new(), Vec::new());
             let mut seen = FxHashSet::with_capacity_and_hasher(merges.len(), FxBuildHasher);
             let id = |token: &[u8]| {
@@ -121,7 +139,7 @@ impl TokenTable {
                 id.filter(|id| excluded.is_empty() || !excluded.contains(id))
             };
             for (index, merge) in merges.iter().enumerate() {
-                let found = split_at_space(merge).and_then(|(left, right)| {
+                let found = sides(merge).and_then(|(left, right)| {
                     joined.clear();
                     joined.extend_from_slice(left);
                     joined.extend_from_slice(right);
@@ -139,8 +157,19 @@ impl TokenTable {
                 merges: ids,
                 added: Vec::new(),
             };
-            Some((table, others))
+            (table, others)
         }))
+    }
+
+    fn unprintable(&self) -> Vec<u32> {
+        let tokens = self.tokens().filter(|(_, text)| !is_printable(text));
+        tokens.map(|(id, _)| id).collect()
+    }
+
+    fn text(&self, id: u32) -> PyResult<&str> {
+        let text = self.strings.token(id).map(std::str::from_utf8);
+        let text = text.ok_or_else(|| PyKeyError::new_err(id))?;
+        Ok(text.unwrap_or_default())
     }
 
     fn added_tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

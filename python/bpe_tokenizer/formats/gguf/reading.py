@@ -7,7 +7,7 @@ merges. `llama` is SentencePiece-style BPE with scores.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +20,7 @@ from bpe_tokenizer.formats.gguf.file import Metadata
 from bpe_tokenizer.formats.gguf.patterns import LONG_S_STARTS, split_patterns_for
 from bpe_tokenizer.formats.gguf.pre_tokenizers import PreTokenizer
 from bpe_tokenizer.formats.gguf.scores import merges_from_scores
-from bpe_tokenizer.formats.gguf.tokens import TOKENS, Tokens
+from bpe_tokenizer.formats.gguf.tokens import TOKENS, FileTokens, Tokens
 from bpe_tokenizer.model import AddedToken, Decoder, Prepend, Replace
 
 __all__ = [
@@ -55,7 +55,7 @@ _MAX_UNREACHABLE = 30_000_000
 
 
 def read_byte_level(
-    metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], pre_tokenizer: PreTokenizer
+    metadata: Metadata, tokens: FileTokens, added: Sequence[AddedToken], pre_tokenizer: PreTokenizer
 ) -> _core.Model:
     """Read a model whose tokens are bytes, written as printable characters.
 
@@ -69,57 +69,28 @@ def read_byte_level(
             _check_spelling(metadata, token, data, pre_tokenizer)
             outside.add(token.id)
     removed = outside | tokens.fillers()
-    core = _read_usual(metadata, tokens, added, pre_tokenizer, removed)
-    if core is not None:
-        return core
-    data_of = list(map(_core.from_printable, tokens.texts))
-    of_id = {index: data for index, data in enumerate(data_of) if index not in removed}
-    without_bytes = {index: tokens.texts[index] for index, data in of_id.items() if data is None}
-    if sum(len(text) ** 2 for text in without_bytes.values()) > _MAX_UNREACHABLE:
+    table = tokens.ids
+    unprintable = [index for index in table.unprintable() if index not in removed]
+    if sum(len(tokens.texts[index]) ** 2 for index in unprintable) > _MAX_UNREACHABLE:
         raise metadata.error(TOKENS, "the tokens that encode no bytes are too long for a vocabulary")
-    encoded = {index: data for index, data in of_id.items() if data is not None}
-    of_text = dict(zip((tokens.texts[index].encode() for index in encoded), encoded.values(), strict=True))
-    vocab = encoded | {index: _unreachable_bytes(text) for index, text in without_bytes.items()}
-    if len(set(vocab.values())) < len(vocab):
+    unreachable = {index: _unreachable_bytes(tokens.texts[index]) for index in unprintable}
+    same = (table.get(_core.to_printable(data)) for data in unreachable.values())
+    if len(set(unreachable.values())) < len(unreachable) or not removed.issuperset(
+        index for index in same if index is not None
+    ):
         raise metadata.error(TOKENS, "two tokens are the same bytes")
-    if MERGES not in metadata.values and metadata.values.get("tokenizer.ggml.pre") == "kimi-k2":
-        merges = []
-    else:
-        merges = _merges(metadata, of_text, _is_unreachable)
-    return _core.Model(
-        vocab,
-        merges,
-        added_tokens=added,
-        split_patterns=split_patterns_for(pre_tokenizer, vocab.values()),
-        ignore_merges=pre_tokenizer.ignore_merges,
-        requires_all_bytes=False,
-        keeps_gaps=lacks_bytes(vocab.values()),
-    )
-
-
-def _read_usual(
-    metadata: Metadata,
-    tokens: Tokens,
-    added: Sequence[AddedToken],
-    pre_tokenizer: PreTokenizer,
-    removed: set[int],
-) -> _core.Model | None:
-    """Read a model whose tokens are all bytes, without an object per token and merge; None for any other."""
-    if not isinstance(tokens.ids, _core.TokenTable) or MERGES not in metadata.values:
-        return None
-    merges = metadata.strings(MERGES)
-    found = tokens.ids.with_merges(merges, removed)
-    if found is None:
-        return None
-    table, rare = found
-    if not all(_is_unused(merges[index], _is_unreachable) for index in rare):
-        return None
+    excluded = removed | unreachable.keys()
+    has_merges = MERGES in metadata.values or metadata.values.get("tokenizer.ggml.pre") != "kimi-k2"
+    merges = metadata.strings(MERGES) if has_merges else []
+    table, others = table.with_merges(merges, excluded)
+    _check_unused(metadata, others, _is_unreachable, lambda part: _has(table, part.decode(), excluded))
     crossing = [text for start in LONG_S_STARTS for text in table.starting_with(_core.to_printable(start))]
     kept = [text for text in crossing if table.get(text) not in removed]
     single = [_core.to_printable(bytes([byte])) for byte in range(256) if byte not in NOT_IN_UTF8]
     return _core.Model.from_table(
         table,
-        {tokens.texts[index] for index in removed},
+        {tokens.texts[index] for index in excluded},
+        unreachable,
         added_tokens=added,
         split_patterns=split_patterns_for(pre_tokenizer, filter(None, map(_core.from_printable, kept))),
         ignore_merges=pre_tokenizer.ignore_merges,
@@ -164,50 +135,33 @@ def _is_unreachable(part: bytes) -> bool:
     return data is None or not NOT_IN_UTF8.isdisjoint(data)
 
 
-def _merges(
-    metadata: Metadata, of_text: dict[bytes, bytes], is_unreachable: Callable[[bytes], bool]
-) -> list[Pair]:
-    """Read the merges, each once, without those whose parts no text can become.
+def _has(table: _core.TokenTable, text: str, excluded: Container[int]) -> bool:
+    token_id = table.get(text)
+    return token_id is not None and token_id not in excluded
+
+
+def _check_unused(
+    metadata: Metadata,
+    indices: Iterable[int],
+    is_unreachable: Callable[[bytes], bool],
+    is_token: Callable[[bytes], bool],
+) -> None:
+    """Refuse a merge that does not join tokens to a token, unless no text can become one of its parts.
 
     Args:
         metadata: The metadata of the file.
-        of_text: The bytes of each token, by its text.
+        indices: The merges.
         is_unreachable: Whether no text can become a part.
+        is_token: Whether a part is a token.
     """
-    merges = _core.split_merges(metadata.strings(MERGES), of_text)
-    if None in merges:
-        for index, pair in enumerate(merges):
-            if pair is None:
-                merges[index] = _read_rare_merge(metadata, index, of_text, is_unreachable)
-    return list(dict.fromkeys(filter(None, merges)))
-
-
-def _read_rare_merge(
-    metadata: Metadata, index: int, of_text: Mapping[bytes, bytes], is_unreachable: Callable[[bytes], bool]
-) -> Pair | None:
-    merge = metadata.strings(MERGES)[index]
-    if _is_unused(merge, is_unreachable):
-        return None
-    _, left, right = _split_rare_merge(merge)
-    for part in (left, right, left + right):
-        if part not in of_text:
+    for index in indices:
+        merge = metadata.strings(MERGES)[index].partition(b"\0")[0]
+        at = merge.find(b" ", 1)
+        left, right = merge[:at], merge[at + 1 :]
+        if not (at < 0 or is_unreachable(left) or is_unreachable(right)):
+            part = next(part for part in (left, right, left + right) if not is_token(part))
             problem = f"{shorten(part.decode('utf-8', 'replace'))} is not a token that merging can make"
             raise metadata.error(f"{MERGES}[{index}]", problem)
-    return of_text[left], of_text[right]
-
-
-def _split_rare_merge(merge: bytes) -> tuple[int, bytes, bytes]:
-    """The place of the space, and the two sides."""
-    # llama.cpp reads up to a zero byte, and takes the first space after the first byte.
-    data = merge.partition(b"\0")[0]
-    at = data.find(b" ", 1)
-    return at, data[:at], data[at + 1 :]
-
-
-def _is_unused(merge: bytes, is_unreachable: Callable[[bytes], bool]) -> bool:
-    """Whether a merge has no two sides, or one that no text can become."""
-    at, left, right = _split_rare_merge(merge)
-    return at < 0 or is_unreachable(left) or is_unreachable(right)
 
 
 # -- characters -----------------------------------------------------------------------------------------
@@ -225,7 +179,10 @@ def read_characters(
     if any(has_tokens) and not all(has_tokens):
         raise metadata.error(TOKENS, "some of the tokens <0x00> to <0xFF> are missing")
     of_text = {data: data for data in map(str.encode, tokens.texts)}
-    merges = _merges(metadata, of_text, lambda part: b" " in part)
+    pairs = _core.split_merges(metadata.strings(MERGES), of_text)
+    others = [index for index, pair in enumerate(pairs) if pair is None]
+    _check_unused(metadata, others, lambda part: b" " in part, of_text.__contains__)
+    merges = list(dict.fromkeys(filter(None, pairs)))
     _check_byte_tokens(metadata, tokens, merges)
     if pre != "sarvam-moe":
         # llama.cpp replaces a run of newlines by its token before it merges.

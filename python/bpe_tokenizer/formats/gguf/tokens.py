@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Protocol, overload
+from typing import Protocol
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
@@ -21,6 +21,7 @@ from bpe_tokenizer.model import AddedToken
 __all__ = [
     "TOKENS",
     "TYPES",
+    "FileTokens",
     "TokenType",
     "Tokens",
     "added_tokens",
@@ -144,26 +145,33 @@ class Ids(Protocol):
         """Return the id of a text, if it is a token."""
 
 
-class _Texts(Sequence[str]):
-    """The texts of UTF-8, decoded on use."""
-
-    def __init__(self, strings: list[bytes]) -> None:
-        self._strings = strings
+class Texts(Protocol):
+    """The text of each id: a list, or those of a `TokenTable`."""
 
     def __len__(self) -> int:
-        return len(self._strings)
+        """Return the number of texts."""
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return list(map(bytes.decode, self._strings[index]))
-        return self._strings[index].decode()
+    def __getitem__(self, index: int, /) -> str:
+        """Return the text of an id."""
 
     def __iter__(self) -> Iterator[str]:
-        return map(bytes.decode, self._strings)
+        """Return the texts in the order of the ids."""
+
+
+class _Texts:
+    """The texts of a table, made on use."""
+
+    def __init__(self, table: _core.TokenTable) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __getitem__(self, index: int) -> str:
+        return self._table.text(index)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self._table.text, range(len(self)))
 
 
 @dataclass(frozen=True)
@@ -176,7 +184,7 @@ class Tokens:
         ids: The id of each text.
     """
 
-    texts: Sequence[str]
+    texts: Texts
     types: Sequence[TokenType]
     ids: Ids
 
@@ -192,6 +200,13 @@ class Tokens:
         return {index for index in unused if self.texts[index] == filler_text(index)}
 
 
+@dataclass(frozen=True)
+class FileTokens(Tokens):
+    """The tokens of a file that is read."""
+
+    ids: _core.TokenTable
+
+
 def filler_text(index: int) -> str:
     """Return the text for an id without a token, because llama.cpp needs a token for each id.
 
@@ -203,23 +218,26 @@ def filler_text(index: int) -> str:
     return f"<unused {index}>"
 
 
-def read_tokens(metadata: Metadata) -> Tokens:
+def read_tokens(metadata: Metadata) -> FileTokens:
     """Read the tokens of a file.
 
     Raises:
         FormatError: The tokens are missing, not UTF-8, duplicates, or their types are ambiguous.
     """
-    texts, ids = _texts_and_ids(metadata)
+    strings = metadata.strings(TOKENS)
+    if not strings:
+        raise metadata.error(TOKENS, "the list is empty")
+    table = _core.TokenTable.from_strings(strings, f"{metadata.file}: {TOKENS}")
     numbers = metadata.numbers(TYPES, "i")
     if numbers is None:
-        types = [TokenType.NORMAL] * len(texts)
-    elif len(numbers) < len(texts):
-        raise metadata.error(TYPES, f"has {len(numbers)} entries for {len(texts)} tokens")
+        types = [TokenType.NORMAL] * len(table)
+    elif len(numbers) < len(table):
+        raise metadata.error(TYPES, f"has {len(numbers)} entries for {len(table)} tokens")
     else:
-        types = list(map(_KINDS.__getitem__, numbers[: len(texts)].tolist()))
-    given = token_ids(metadata, len(texts))
+        types = list(map(_KINDS.__getitem__, numbers[: len(table)].tolist()))
+    given = token_ids(metadata, len(table))
     try:
-        return Tokens(texts, final_types(ids, types, given), ids)
+        return FileTokens(_Texts(table), final_types(table, types, given), table)
     except FormatError as error:
         raise metadata.error(TOKENS, str(error)) from None
 
@@ -230,36 +248,6 @@ class _Kinds(dict[int, TokenType]):
 
 
 _KINDS = _Kinds({int(kind): kind for kind in TokenType})
-
-
-def _texts_and_ids(metadata: Metadata) -> tuple[Sequence[str], Ids]:
-    strings = metadata.strings(TOKENS)
-    table = _core.TokenTable.from_strings(strings)
-    if table is not None and strings:
-        return _Texts(strings), table
-    texts = _texts(metadata, strings)
-    if not texts:
-        raise metadata.error(TOKENS, "the list is empty")
-    ids = {text: index for index, text in enumerate(texts)}
-    if len(ids) < len(texts):
-        index = next(index for index, text in enumerate(texts) if ids[text] != index)
-        raise metadata.error(
-            TOKENS, f"duplicate token {shorten(texts[index])}: ids {index} and {ids[texts[index]]}"
-        )
-    return texts, ids
-
-
-def _texts(metadata: Metadata, strings: list[bytes]) -> list[str]:
-    try:
-        texts = list(map(bytes.decode, strings))
-    except UnicodeDecodeError as error:
-        index = strings.index(error.object)
-        raise metadata.error(f"{TOKENS}[{index}]", f"{shorten(error.object)} is not UTF-8") from error
-    for index, text in enumerate(texts):
-        if not text or "\0" in text:
-            # llama.cpp reads up to the first zero byte.
-            texts[index] = text.partition("\0")[0] or f"[EMPTY_{index}]"
-    return texts
 
 
 def token_ids(metadata: Metadata, count: int) -> dict[str, int]:
