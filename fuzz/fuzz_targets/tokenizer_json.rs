@@ -7,9 +7,7 @@ use bpe_tokenizer_core::model::{Model, Settings};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::from_printable;
 use bpe_tokenizer_core::Encoder;
-use bpe_tokenizer_formats::huggingface::tables::{
-    read_tokenizer_config, read_tokenizer_json, Tables,
-};
+use bpe_tokenizer_formats::tokenizer_json::{read_tokenizer_config, read_tokenizer_json, Tables};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{json, Map, Value};
 use std::collections::{BTreeMap, HashSet};

@@ -4,7 +4,7 @@
 //! No directories, no network, no Python.
 
 pub mod error;
-pub mod huggingface;
 pub mod ranks;
+pub mod tokenizer_json;
 
 pub use error::{FormatError, Place, Result};

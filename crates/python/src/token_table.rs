@@ -8,7 +8,7 @@ use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::is_printable;
-use bpe_tokenizer_formats::huggingface::tables;
+use bpe_tokenizer_formats::tokenizer_json;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -41,7 +41,7 @@ impl TokenTable {
 
 /// The `added_tokens_decoder` of a tokenizer_config.json.
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
-pub struct AddedTokensDecoder(tables::AddedTokensDecoder);
+pub struct AddedTokensDecoder(tokenizer_json::AddedTokensDecoder);
 
 #[pymethods]
 impl AddedTokensDecoder {
@@ -51,7 +51,7 @@ impl AddedTokensDecoder {
         data: &[u8],
         file: &str,
     ) -> PyResult<(Bound<'py, PyBytes>, Option<Self>)> {
-        let read = py.detach(|| tables::read_tokenizer_config(file, data));
+        let read = py.detach(|| tokenizer_json::read_tokenizer_config(file, data));
         let (rest, decoder) = read.map_err(|error| format_error(py, &error))?;
         Ok((objects::bytes(py, rest.as_bytes())?, decoder.map(Self)))
     }
@@ -73,7 +73,7 @@ impl TokenTable {
         data: &[u8],
         file: &str,
     ) -> PyResult<(Bound<'py, PyBytes>, Option<Self>)> {
-        let read = py.detach(|| tables::read_tokenizer_json(file, data));
+        let read = py.detach(|| tokenizer_json::read_tokenizer_json(file, data));
         let (rest, tables) = read.map_err(|error| format_error(py, &error))?;
         let table = tables.map(|tables| Self {
             strings: tables.strings.into(),
