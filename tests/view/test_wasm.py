@@ -354,9 +354,9 @@ def test_a_rank_file_with_several_patterns(core: WasmCore, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"YQ== 0\nYWI= x\n", "line 2 of the rank file"),
-        (b"YQ== 0\nYQ== 1\n", "the same token"),
-        (b"YQ== 0\nYg== 0\n", "duplicate id 0"),
+        (b"YQ== 0\nYWI= x\n", "line 2: the rank is not a non-negative integer"),
+        (b"YQ== 0\nYQ== 1\n", 'duplicate token "a"'),
+        (b"YQ== 0\nYg== 0\n", "duplicate rank 0"),
         (b"YQ== 0\n", "no token for the byte 0x00"),
     ],
 )
