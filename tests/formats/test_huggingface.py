@@ -455,9 +455,9 @@ def test_the_table_of_a_file_has_its_tokens_and_merges(merges: list[Any]) -> Non
     assert table is not None
     emptied = tokenizer_json({}, [])
     assert json.loads(rest) == emptied
-    pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges if "#" not in merge[0]]
+    split = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges if "#" not in merge[0]]
     # Of equal merges the last one counts.
-    pairs = list(dict.fromkeys(map(tuple, reversed(pairs))))[::-1]
+    pairs = list(dict.fromkeys((left, right) for left, right in reversed(split)))[::-1]
     settings: Any = {"alphabet": "characters"}
     expected = _core.Model.from_printable(vocab, pairs, **settings)
     core = _core.Model.from_table(table, set(), **settings)
