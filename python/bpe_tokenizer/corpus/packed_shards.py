@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -22,6 +21,7 @@ from bpe_tokenizer.corpus.packing import (
     PackStrategy,
     position_ids,
 )
+from bpe_tokenizer.corpus.parquet import TableShard
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
 from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.readers.columns import import_pyarrow
@@ -168,7 +168,7 @@ class PackedShard:
         self._sequences += len(lengths)
 
 
-class PackedParquetShard:
+class PackedParquetShard(TableShard):
     """Writes a row for each sequence, without padding.
 
     The columns are `input_ids`, the lengths of its pieces as `seq_lengths` (which TRL's collator reads), and
@@ -184,29 +184,23 @@ class PackedParquetShard:
     def __init__(
         self, files: Sequence[BinaryIO], dtype: TokenType, *, size: int, strategy: PackStrategy
     ) -> None:
-        self._pyarrow = pyarrow = import_pyarrow()
-        self._packer = _PACKERS[strategy](size)
-        self._file = files[0]
+        pyarrow = import_pyarrow()
         self._types = {
             "input_ids": pyarrow.uint32(),
             "seq_lengths": pyarrow.int32(),
             "position_ids": pyarrow.int32(),
         }
-        schema = pyarrow.schema([(name, pyarrow.list_(kind)) for name, kind in self._types.items()])
-        # Runs of successive numbers take no space as differences.
-        positions = "position_ids.list.element"
-        self._table = pyarrow.parquet.ParquetWriter(
-            self._file,
-            schema,
-            compression="zstd",
+        super().__init__(
+            files[0],
+            self._types,
             use_dictionary=["input_ids.list.element", "seq_lengths.list.element"],
-            column_encoding={positions: "DELTA_BINARY_PACKED"},
+            # Runs of successive numbers take no space as differences.
+            column_encoding={"position_ids.list.element": "DELTA_BINARY_PACKED"},
         )
+        self._packer = _PACKERS[strategy](size)
         self._rows_of_group = max(_ROW_GROUP_TOKENS // size, 1)
         self._held: list[dict[str, Any]] = []
         self._held_rows = 0
-        self._written = (0, 0)
-        self._bytes = 0
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents."""
@@ -219,18 +213,7 @@ class PackedParquetShard:
         for packed in self._packer.finish():
             self._add(packed)
         self._write_row_groups(1)
-        self._table.close()
-        self._bytes = self._file.tell()
-
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that the file must have, which its compression decides."""
-        return [self._bytes if (documents, tokens) == self._written else -1]
-
-    def abandon(self) -> None:
-        """Close the unfinished table."""
-        # Now: its finalizer would write to the closed file.
-        with suppress(OSError, self._pyarrow.ArrowException):
-            self._table.close()
+        super().finish()
 
     def _add(self, packed: PackedIds) -> None:
         pyarrow = self._pyarrow

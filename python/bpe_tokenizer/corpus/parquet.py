@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,47 @@ import numpy.typing as npt
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.readers.columns import import_pyarrow
 
-__all__ = ["ParquetShard"]
+__all__ = ["ParquetShard", "TableShard"]
 
 # The maximum of ids in a row group with several documents.
 _ROW_GROUP_TOKENS = 1 << 20
 
 
-class ParquetShard:
+class TableShard:
+    """A shard that is a Parquet file with columns of lists.
+
+    Args:
+        file: The file to write.
+        items: The type of the items of each column.
+        options: More options of pyarrow's `ParquetWriter`.
+    """
+
+    def __init__(self, file: BinaryIO, items: Mapping[str, Any], **options: Any) -> None:
+        self._pyarrow = import_pyarrow()
+        schema = self._pyarrow.schema([(name, self._pyarrow.list_(kind)) for name, kind in items.items()])
+        self._file = file
+        self._table = self._pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", **options)
+        # Documents and ids.
+        self._written = (0, 0)
+        self._bytes = 0
+
+    def finish(self) -> None:
+        """Write the footer."""
+        self._table.close()
+        self._bytes = self._file.tell()
+
+    def sizes(self, documents: int, tokens: int) -> list[int]:
+        """Return the size that the file must have, which its compression decides."""
+        return [self._bytes if (documents, tokens) == self._written else -1]
+
+    def abandon(self) -> None:
+        """Close the unfinished table."""
+        # Now: its finalizer would write to the closed file.
+        with suppress(OSError, self._pyarrow.ArrowException):
+            self._table.close()
+
+
+class ParquetShard(TableShard):
     """Writes a row for each document, in a column `input_ids` of type `list<uint32>`.
 
     Args:
@@ -27,20 +61,14 @@ class ParquetShard:
     """
 
     def __init__(self, files: Sequence[BinaryIO], dtype: str) -> None:
-        self._pyarrow = import_pyarrow()
-        rows = self._pyarrow.list_(self._pyarrow.uint32())
-        schema = self._pyarrow.schema([("input_ids", rows)])
-        self._file = files[0]
-        self._table = self._pyarrow.parquet.ParquetWriter(self._file, schema, compression="zstd")
+        super().__init__(files[0], {"input_ids": import_pyarrow().uint32()})
         self._ids: list[npt.NDArray[np.uint32]] = []
         self._lengths: list[npt.NDArray[np.int64]] = []
         self._held = 0
-        self._rows = self._tokens = self._size = 0
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents. The row groups do not depend on how the documents are divided into calls."""
-        self._rows += len(lengths)
-        self._tokens += len(ids)
+        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         start = 0
         while start < len(lengths):
@@ -56,18 +84,7 @@ class ParquetShard:
     def finish(self) -> None:
         """Write the last row group and the footer."""
         self._write_row_group()
-        self._table.close()
-        self._size = self._file.tell()
-
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that the file must have, which its compression decides."""
-        return [self._size if (documents, tokens) == (self._rows, self._tokens) else -1]
-
-    def abandon(self) -> None:
-        """Close the unfinished table."""
-        # Now: its finalizer would write to the closed file.
-        with suppress(OSError, self._pyarrow.ArrowException):
-            self._table.close()
+        super().finish()
 
     def _write_row_group(self) -> None:
         if not self._lengths:
