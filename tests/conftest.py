@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sysconfig
@@ -57,6 +58,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=deselected)
         dropped = set(deselected)
         items[:] = [item for item in items if item not in dropped]
+
+
+def pytest_collection_finish() -> None:
+    """Keep the million objects of the collected tests out of each later collection of garbage (0.4 s)."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -26,20 +26,21 @@ MAX_ROOT_MODULES = 21
 MAX_INHERITANCE = 2
 
 
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+# Every worker of pytest-xdist imports this file, and one runs its tests: what is slow is a function.
+@cache
+def trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
 
 
-def _exports() -> dict[str, str]:
+@cache
+def exports() -> dict[str, str]:
     """Return the module that defines each public name, from the imports of the package's `__init__`."""
     return {
         alias.name: node.module
-        for node in ast.walk(TREES["bpe_tokenizer"])
+        for node in ast.walk(trees()["bpe_tokenizer"])
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-
-
-EXPORTS = _exports()
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -59,15 +60,18 @@ def imported(tree: ast.Module) -> Iterator[str]:
             # A public name stands for the module that defines it.
             for alias in node.names:
                 module = f"bpe_tokenizer.{alias.name}"
-                yield module if module in FILES else EXPORTS.get(alias.name, "bpe_tokenizer._core")
+                yield module if module in FILES else exports().get(alias.name, "bpe_tokenizer._core")
         elif isinstance(node, ast.ImportFrom) and node.module in FILES:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             yield from (name if name in FILES else node.module for name in names)
 
 
-ARROWS = {name: set(imported(tree)) - {name} for name, tree in TREES.items()}
-# `__init__` exports what users import; inside the package `EXPORTS` resolves such an import.
-ARROWS["bpe_tokenizer"] = set()
+@cache
+def arrows() -> dict[str, set[str]]:
+    """Return the modules that each module imports."""
+    imports = {name: set(imported(tree)) - {name} for name, tree in trees().items()}
+    # `__init__` exports what users import; inside the package `exports` resolves such an import.
+    return imports | {"bpe_tokenizer": set()}
 
 
 def room(module: str) -> str | None:
@@ -102,7 +106,7 @@ def test_the_document_names_every_room() -> None:
 
 def test_imports_form_no_circle() -> None:
     try:
-        order = list(TopologicalSorter(ARROWS).static_order())
+        order = list(TopologicalSorter(arrows()).static_order())
     except CycleError as error:
         raise AssertionError(f"a circle of imports: {' <- '.join(error.args[1])}") from None
     assert len(order) >= len(FILES)
@@ -111,7 +115,7 @@ def test_imports_form_no_circle() -> None:
 def test_rooms_import_downwards_only() -> None:
     assert len(ROOMS) > 15
     upward = []
-    for module, targets in ARROWS.items():
+    for module, targets in arrows().items():
         for target in targets & FILES.keys():
             above, below = room(module), room(target)
             if above is not None and below is not None and ROOMS.index(above) > ROOMS.index(below):
@@ -121,15 +125,15 @@ def test_rooms_import_downwards_only() -> None:
 
 def test_the_lesson_is_alone() -> None:
     lesson = {name for name in FILES if name.startswith("bpe_tokenizer.reference")}
-    assert [name for name in lesson if ARROWS[name] - lesson] == []
+    assert [name for name in lesson if arrows()[name] - lesson] == []
     # Only the course, tests and examples import it.
-    assert [name for name, targets in ARROWS.items() if name not in lesson and targets & lesson] == []
+    assert [name for name, targets in arrows().items() if name not in lesson and targets & lesson] == []
 
 
 def test_at_most_two_levels_of_inheritance() -> None:
     bases = {
         node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]
-        for _, tree in TREES.items()
+        for _, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
     }

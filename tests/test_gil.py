@@ -18,18 +18,22 @@ from bpe_tokenizer import BPETokenizer
 _INTERVAL = 0.1
 # The texts make about this number of jobs of 64 kB, and each job polls.
 _JOBS = 50
-_PIECES = np.random.default_rng(1).integers(
-    ord("a"), ord("z"), (_JOBS, 64_000), endpoint=True, dtype=np.uint8
-)
-_TEXTS = [" ".join(textwrap.wrap(bytes(row).decode(), 40)) for row in _PIECES]
-_CALLS: dict[str, Callable[[BPETokenizer], object]] = {
-    "ragged": lambda tokenizer: tokenizer.encode_ragged(_TEXTS, threads=1),
-    "batch": lambda tokenizer: tokenizer.encode_batch(_TEXTS, threads=1),
+_CALLS: dict[str, Callable[[BPETokenizer, list[str]], object]] = {
+    "ragged": lambda tokenizer, texts: tokenizer.encode_ragged(texts, threads=1),
+    "batch": lambda tokenizer, texts: tokenizer.encode_batch(texts, threads=1),
 }
 
 
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    letters = np.random.default_rng(1).integers(
+        ord("a"), ord("z"), (_JOBS, 64_000), endpoint=True, dtype=np.uint8
+    )
+    return [" ".join(textwrap.wrap(bytes(row).decode(), 40)) for row in letters]
+
+
 @pytest.mark.parametrize("call", _CALLS)
-def test_a_long_call_rarely_takes_the_gil(call: str) -> None:
+def test_a_long_call_rarely_takes_the_gil(call: str, texts: list[str]) -> None:
     """Another thread signals all the time, so each look for signals, which takes the GIL, is counted."""
     tokenizer = BPETokenizer().train("low lower lowest", 260, verbose=False)
     looks: list[int] = []
@@ -47,7 +51,7 @@ def test_a_long_call_rarely_takes_the_gil(call: str) -> None:
         begun.wait()
         looks.clear()
         begin = time.monotonic()
-        _CALLS[call](tokenizer)
+        _CALLS[call](tokenizer, texts)
         took, looked = time.monotonic() - begin, len(looks)
     finally:
         ended.set()
