@@ -19,7 +19,15 @@ INSTRUCTIONS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Builds and installs the package. It runs the command `maturin`, which must be in PATH.
-INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) --no-build-isolation --editable
+INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) --constraint constraints.txt --no-build-isolation --editable .
+# uv installs an environment in a tenth of the time of pip. It shall know the certificates and the wheels that pip does.
+UV := $(BIN)/uv pip install --quiet --python
+NEW := $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python
+export UV_SYSTEM_CERTS := true
+export UV_HTTP_TIMEOUT := 180
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+# The environment of the oldest versions that pyproject.toml permits.
+LOWEST := $(VENV)/lowest
 # The environment of the release candidate of the next tokenizers.
 TOKENIZERS1 := $(VENV)/tokenizers1
 # The environment of the engines of language models; installing compiles llama.cpp (minutes).
@@ -47,8 +55,11 @@ CARGO_FUZZ := $(VENV)/cargo-fuzz
 AARCH64 := aarch64-linux-gnu
 # The tests, on two processors.
 TESTS := -m pytest -n 2 --dist worksteal
-# What the tests need in an environment of an engine.
-TEST_PACKAGES := numpy typer rich jinja2 'filelock>=4' 'pytest>=9' pytest-timeout pytest-xdist hypothesis
+# One or more tests of each dependency.
+LOWEST_TESTS := $(addprefix tests/,test_results.py test_rows.py test_locks.py chat/test_jinja_operations.py \
+    cli/test_cli.py cli/test_cli_view.py compat formats/test_hub.py reference/test_reference.py readers view/test_wasm.py::test_a_rank_file)
+# What the tests need in an environment of an engine: what the package does, and what runs them.
+TEST_PACKAGES := -r pyproject.toml 'pytest>=9' pytest-timeout pytest-xdist hypothesis
 # What the Python extension, and what the page's core is made of.
 sources = Cargo.toml $(wildcard Cargo.lock) $(shell find $(1) -name '*.rs' -o -name '*.json' -o -name Cargo.toml)
 CRATES := $(call sources,crates/core crates/formats crates/readers crates/python)
@@ -68,7 +79,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,6 +123,9 @@ test-spark: $(VENV)/.built $(SPARK)/.installed  ## The same on Spark (needs Java
 test-token-readers: $(VENV)/.built $(READERS)/.installed  ## Read token files with PyTorch, Megatron-LM, Polars and a C loader
 	PYTHONPATH=python $(READERS)/bin/python -m pytest -m "token_readers and not slow" tests/corpus $(PYTEST)
 
+test-lowest: $(VENV)/.built $(LOWEST)/.installed  ## Run tests of every dependency with its lowest supported version
+	PYTHONPATH=$(abspath python) $(LOWEST)/bin/python $(TESTS) -m "not slow" $(LOWEST_TESTS) $(PYTEST)
+
 test-columns: $(VENV)/.built $(COLUMNS)/.installed  ## Take columns of Polars, DuckDB, pandas, datasets and datatrove
 	PYTHONPATH=python $(COLUMNS)/bin/python -m pytest -m "columns and not slow" tests/columns $(PYTEST)
 
@@ -153,6 +167,11 @@ sanitize:  ## Run the core's tests under AddressSanitizer and ThreadSanitizer (r
 fuzz: $(VENV)/.built $(VENV)/.test $(VENV)/.fuzz $(CARGO_FUZZ)/bin/cargo-fuzz  ## Fuzz each target for MINUTES=2, two at a time; finds and counts at the end
 	$(CARGO) test --manifest-path fuzz/Cargo.toml --target-dir target/fuzz-lint --lib
 	PATH="$(abspath $(CARGO_FUZZ))/bin:$$PATH" PYTHONPATH=python $(BIN)/python fuzz/run.py --minutes $(MINUTES) $(FUZZ)
+
+lock: $(VENV)/.created  ## Renew constraints.txt: the newest versions of all dependencies, for each Python and system
+	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11.5 --no-annotate \
+	    --custom-compile-command 'make lock' pyproject.toml --group test --group peers --group lint --group docs \
+	    --output-file constraints.txt
 
 environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(COLUMNS)/.installed
 
@@ -228,13 +247,13 @@ clean:  ## Remove everything that was built or installed here
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) 'maturin>=1.9,<2'
+	$(PIP) 'maturin>=1.9,<2' 'uv>=0.13'
 	@touch $@
 
 $(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created $(WASM)
 	@command -v $(CARGO) > /dev/null || { echo 'a Rust toolchain is needed: https://rustup.rs'; exit 1; }
 	@echo 'building the extension (a minute or two the first time)'
-	@MAKEFLAGS= $(INSTALL) .
+	@MAKEFLAGS= $(INSTALL)
 	@touch $@
 
 # Without the target, everything works but the page, which says what is missing. The file appears at once, so that no
@@ -248,13 +267,13 @@ $(WASM): $(WASM_CRATES)
 	    echo "the page has no core: the Rust target $(WASM_TARGET) is missing and rustup cannot add it"; \
 	fi
 
-$(VENV)/.test $(VENV)/.peers $(VENV)/.lint: pyproject.toml | $(VENV)/.built
-	$(INSTALL) $(PACKAGES)
+$(VENV)/.test $(VENV)/.peers $(VENV)/.lint: $(VENV)/.%: pyproject.toml constraints.txt | $(VENV)/.built
+	$(UV) $(BIN)/python --constraints constraints.txt --group $*
 	@touch $@
 
 $(TOKENIZERS1)/.installed: | $(VENV)/.created
-	$(BIN)/python -m venv $(TOKENIZERS1)
-	$(TOKENIZERS1)/bin/python -m pip --disable-pip-version-check install --quiet tokenizers==1.0.0rc3
+	$(NEW) $(TOKENIZERS1)
+	$(UV) $(TOKENIZERS1)/bin/python tokenizers==1.0.0rc3
 	@touch $@
 
 # The version whose options fuzz/run.py uses.
@@ -268,74 +287,72 @@ $(VENV)/.fuzz: pyproject.toml | $(VENV)/.built
 
 # torch first: 2.13.0 is the one for processors where that is at hand, others bring gigabytes of CUDA.
 $(ENGINES)/.installed: Makefile | $(VENV)/.created
-	$(BIN)/python -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
+	$(NEW) $(ENGINES)
+	$(UV) $(ENGINES)/bin/python torch==2.13.0
 	echo 'set(CMAKE_UNITY_BUILD OFF)' > $(ENGINES)/ggml.cmake
 	echo 'set(LLAMA_BUILD_COMMON OFF)' > $(ENGINES)/llama.cmake
 	CMAKE_ARGS="$(LEAN_LLAMA_CPP)" \
-	    $(ENGINES)/bin/python -m pip --disable-pip-version-check install --quiet \
+	    $(UV) $(ENGINES)/bin/python \
 	    llama-cpp-python==0.3.36 gguf transformers datasets 'mlx-lm[cpu]' openvino-genai \
 	    $(TEST_PACKAGES) regex
 	@touch $@
 
 # The versions that docs/distributed.md speaks of.
 $(RAY)/.installed: Makefile | $(VENV)/.created
-	$(BIN)/python -m venv $(RAY)
-	$(RAY)/bin/python -m pip --disable-pip-version-check install --quiet 'ray[data]==2.60.*' \
+	$(NEW) $(RAY)
+	$(UV) $(RAY)/bin/python 'ray[data]==2.60.*' \
 	    $(TEST_PACKAGES)
 	@touch $@
 
 $(SPARK)/.installed: Makefile | $(VENV)/.created
-	$(BIN)/python -m venv $(SPARK)
-	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet 'pyspark[sql]==4.3.*' 'pandas<3' \
+	$(NEW) $(SPARK)
+	$(UV) $(SPARK)/bin/python 'pyspark[sql]==4.3.*' 'pandas<3' \
 	    $(TEST_PACKAGES)
 	@touch $@
 
 # torch first, as for the engines. The wheel of megatron-core has its data sets compiled.
 $(READERS)/.installed: Makefile | $(VENV)/.created
-	$(BIN)/python -m venv $(READERS)
-	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet torch==2.13.0
-	$(READERS)/bin/python -m pip --disable-pip-version-check install --quiet 'megatron-core==0.16.*' polars pyarrow \
+	$(NEW) $(READERS)
+	$(UV) $(READERS)/bin/python torch==2.13.0
+	$(UV) $(READERS)/bin/python 'megatron-core==0.16.*' polars pyarrow \
 	    backports.zstd transformers trl $(TEST_PACKAGES)
 	@touch $@
 
 # The versions that docs/columns.md speaks of.
 $(COLUMNS)/.installed: Makefile | $(VENV)/.created
-	$(BIN)/python -m venv $(COLUMNS)
-	$(COLUMNS)/bin/python -m pip --disable-pip-version-check install --quiet 'polars==2.*' 'duckdb==2.*' 'pandas==3.*' \
+	$(NEW) $(COLUMNS)
+	$(UV) $(COLUMNS)/bin/python 'polars==2.*' 'duckdb==2.*' 'pandas==3.*' \
 	    'datasets==5.*' 'datatrove==0.10.*' orjson tokenizers $(TEST_PACKAGES)
 	@touch $@
 
 $(PAGE)/.installed: Makefile | $(VENV)/.created
-	$(BIN)/python -m venv $(PAGE)
-	$(PAGE)/bin/python -m pip --disable-pip-version-check install --quiet playwright==1.65.* \
+	$(NEW) $(PAGE)
+	$(UV) $(PAGE)/bin/python playwright==1.65.* \
 	    axe-playwright-python==0.1.8 starlette uvicorn $(TEST_PACKAGES)
 	@touch $@
 
-# Material is for Python 3.11 and newer. Ruff formats the signatures of the API pages.
-$(DOCS)/.installed: Makefile | $(VENV)/.created
-	$(BIN)/python -m venv $(DOCS)
-	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet mkdocs==1.6.1 mkdocs-material==9.8.2 \
-	    mkdocstrings==1.0.8 mkdocstrings-python==2.0.11 griffelib==2.4.1 mkdocs-autorefs==1.4.5 \
-	    Markdown==3.11.3 pymdown-extensions==13.1.2 Pygments==2.21.0 ruff==0.17.6
+$(DOCS)/.installed: pyproject.toml constraints.txt | $(VENV)/.created
+	$(NEW) $(DOCS)
+	$(UV) $(DOCS)/bin/python --constraints constraints.txt --group docs
+	@touch $@
+
+$(LOWEST)/.installed: pyproject.toml | $(VENV)/.created
+	$(NEW) $(LOWEST)
+	$(UV) $(LOWEST)/bin/python --resolution lowest-direct -r pyproject.toml --group test
 	@touch $@
 
 # These versions are what the benchmark pages show; quicktok is quicktok-v1 there, not quicktok.
 $(BENCH)/.installed: Makefile | $(VENV)/.created
-	$(BIN)/python -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet tiktoken==0.14.0 tokenizers==0.23.3 \
+	$(NEW) $(BENCH)
+	$(UV) $(BENCH)/bin/python tiktoken==0.14.0 tokenizers==0.23.3 \
 	    fastokens==0.3.5 quicktok-v1==0.4.0 gigatoken==0.10.0 tokie==0.1.4 iree-tokenizer==0.3.0 \
-	    kitoken==0.11.1 bpe-openai==0.1.4 rs-bpe==0.1.0 numpy typer rich jinja2 'filelock>=4'
+	    kitoken==0.11.1 bpe-openai==0.1.4 rs-bpe==0.1.0 -r pyproject.toml
 	@touch $@
 
 # tokenizers is the version that this transformers takes.
 $(BENCH_CORPORA)/.installed: Makefile | $(VENV)/.created
-	$(BIN)/python -m venv $(BENCH_CORPORA)
-	$(BENCH_CORPORA)/bin/python -m pip --disable-pip-version-check install --quiet gigatoken==0.10.0 \
+	$(NEW) $(BENCH_CORPORA)
+	$(UV) $(BENCH_CORPORA)/bin/python gigatoken==0.10.0 \
 	    datasets==5.2.0 transformers==5.24.0 pyarrow==26.0.1 zstandard==0.25.0 backports.zstd orjson==3.13.0 \
-	    numpy typer rich jinja2 'filelock>=4'
+	    -r pyproject.toml
 	@touch $@
-
-$(VENV)/.test: PACKAGES := '.[test]'
-$(VENV)/.peers: PACKAGES := '.[test,peers]'
-$(VENV)/.lint: PACKAGES := '.[lint]'

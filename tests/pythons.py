@@ -56,7 +56,8 @@ def commands(python: Sequence[str], version: str, tests: Sequence[str]) -> Itera
     of_environment = [*enter, str(environment / "bin" / "python"), "-m"]
     install = [*of_environment, "pip", "--disable-pip-version-check", "install", "-qq"]
     yield [*enter, interpreter, "-m", "venv", str(environment)]
-    yield [*install, "--editable", ".[test]"]
+    yield [*install, "pip>=25.1"]
+    yield [*install, "--editable", ".", "--group", "test"]
     yield [*of_environment, "pytest", "-n", "2", "--dist", "worksteal", "-m", "not slow", *tests]
 
 

@@ -304,5 +304,5 @@ def test_the_documents_extras() -> None:
     extras = settings["project"]["optional-dependencies"]
     assert extras["apple"] == ["bpe-tokenizer[mlx]"]
     named = {name for line in extras["full"] for name in line.split("[")[1].split("]")[0].split(",")}
-    for_developers, for_many_machines = {"test", "peers", "lint"}, {"ray", "spark"}
-    assert named == extras.keys() - {"apple", "full"} - for_developers - for_many_machines
+    for_many_machines = {"ray", "spark"}
+    assert named == extras.keys() - {"apple", "full"} - for_many_machines
