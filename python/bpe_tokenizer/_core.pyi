@@ -142,7 +142,7 @@ class Model:
     def from_table(
         table: TokenTable,
         excluded: Set[str],
-        others: Mapping[int, bytes] = {},
+        others: Mapping[int, bytes] = ...,
         **settings: Unpack[_Settings],
     ) -> Model: ...
     # A model of ranks and of `others`, tokens at ids that the table lacks. As `merges=None`.

@@ -166,9 +166,9 @@ impl TokenTable {
         tokens.map(|(id, _)| id).collect()
     }
 
-    fn text(&self, id: u32) -> PyResult<&str> {
-        let text = self.strings.token(id).map(std::str::from_utf8);
-        let text = text.ok_or_else(|| PyKeyError::new_err(id))?;
+    fn text(&self, token_id: u32) -> PyResult<&str> {
+        let text = self.strings.token(token_id).map(std::str::from_utf8);
+        let text = text.ok_or_else(|| PyKeyError::new_err(token_id))?;
         Ok(text.unwrap_or_default())
     }
 
