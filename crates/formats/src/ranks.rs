@@ -121,12 +121,13 @@ fn decode(token: &[u8], bytes: &mut Vec<u8>) -> Option<()> {
         bytes.extend_from_slice(&(a << 18 | b << 12 | c << 6 | d).to_be_bytes()[1..]);
     }
     let padding = last.iter().rev().take_while(|&&byte| byte == b'=').count();
+    let length = 3_usize.checked_sub(padding).filter(|&length| length > 0)?;
     let bits = last[..4 - padding].iter().map(|&byte| six(byte));
     let bits = bits.enumerate().try_fold(0, |bits, (at, six)| {
         (six < u32::from(NONE)).then_some(bits | six << (18 - 6 * at))
     })?;
     let [_, three @ ..] = bits.to_be_bytes();
-    bytes.extend_from_slice(three.get(..3 - padding).filter(|_| padding < 3)?);
+    bytes.extend_from_slice(&three[..length]);
     Some(())
 }
 
