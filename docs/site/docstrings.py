@@ -14,8 +14,9 @@ from typing import Any
 
 import griffe
 
-OPTIONS = Path(__file__).parents[2] / "python" / "bpe_tokenizer" / "options.py"
-_TAKES = re.compile(r"takes\(([\w, ]+)\)")
+PACKAGE = Path(__file__).parents[2] / "python" / "bpe_tokenizer"
+OPTIONS = (PACKAGE / "options.py", PACKAGE / "corpus" / "options.py")
+_TAKES = re.compile(r"takes\(([\w, ]+?)(?:, \w+=\w+)?\)")
 _ENTRY = re.compile(r"^ {4}(\w+): .*(?:\n {8}.*)*", re.MULTILINE)
 _ARGS = re.compile(r"^Args:\n(?: {4}.*\n)+", re.MULTILINE)
 _PROMPT = re.compile(r"^ *>>> ")
@@ -49,8 +50,8 @@ class Doctests(griffe.Extension):
 
 def _show_options(function: griffe.Function, kinds: list[str]) -> None:
     """Show the fields of classes of options instead of `**options`, as the decorator `takes` does."""
-    body = ast.parse(OPTIONS.read_text(encoding="utf-8")).body
-    classes = {each.name: each for each in body if isinstance(each, ast.ClassDef)}
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in OPTIONS]
+    classes = {each.name: each for tree in trees for each in tree.body if isinstance(each, ast.ClassDef)}
     del function.parameters["options"]
     docs = ""
     for kind in kinds:

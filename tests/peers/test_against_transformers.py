@@ -202,7 +202,7 @@ def test_ids_that_do_not_survive_in_the_library_are_refused(tmp_path: Path) -> N
     theirs.save_pretrained(str(tmp_path / "2"))
     assert theirs.convert_tokens_to_ids("<new>") == 501
     assert opened(tmp_path / "2").convert_tokens_to_ids("<new>") == 258
-    with pytest.raises(FormatError, match=r"501 is not the id that Hugging Face tokenizers gives '<new>'"):
+    with pytest.raises(FormatError, match=r'501 is not the id that Hugging Face tokenizers gives "<new>"'):
         BPETokenizer.from_pretrained(tmp_path / "2")
 
 
