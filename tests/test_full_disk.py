@@ -224,23 +224,22 @@ def test_a_directory_that_cannot_be_listed(common: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
 @pytest.mark.parametrize("kind", ["huggingface", "gpt2", "gguf", "tiktoken", "minbpe", "base64-json"])
 def test_files_that_cannot_be_read(kind: str, common: Path) -> None:
-    place = common / ("a" if registry.get_format(kind).is_directory else "a.model")
-    saved = registry.save(trained(0).model, place, kind)
+    saved = registry.save(trained(0).model, common / "a.model", kind)
     for path in saved.files:
         path.chmod(0)
 
     def check() -> None:
         for load in (registry.load, lambda path, **options: registry.load(path, kind, **options)):
             with pytest.raises(FormatError, match="cannot be read: Permission denied"):
-                load(place, **saved.load_kwargs)
-        place.stat()
+                load(common / "a.model", **saved.load_kwargs)
+        (common / "a.model").stat()
 
     as_nobody(check)
-    if place.is_dir():
-        place.chmod(0)
+    if (common / "a.model").is_dir():
+        (common / "a.model").chmod(0)
 
         def check_directory() -> None:
             with pytest.raises(TokenizerError, match=r"Permission denied|cannot be read"):
-                registry.load(place, kind)
+                registry.load(common / "a.model", kind)
 
         as_nobody(check_directory)

@@ -577,7 +577,10 @@ class BPETokenizer(_core.Tokenizer):
         """
         from bpe_tokenizer.formats import registry
 
-        return cast("LoadKwargs", registry.save(self.model, path, format).load_kwargs)
+        entry, path = registry.get_format(format), check_path("path", path)
+        if entry.is_directory and path.name not in entry.companions:
+            registry.check_directory(path)
+        return cast("LoadKwargs", registry.save(self.model, path, entry.name).load_kwargs)
 
     @classmethod
     def from_pretrained(cls, directory: _Path, verbose: bool = False) -> Self:

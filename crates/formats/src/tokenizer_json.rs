@@ -31,7 +31,7 @@ pub struct Tables {
 }
 
 /// Reads a tokenizer.json. Returns the text without the tables, and the tables if the file has a `model.vocab` and
-/// `model.merges`.
+/// `model.merges`, and no `split_pattern`: that is another layout, whose added tokens have no flags.
 ///
 /// # Errors
 ///
@@ -39,7 +39,9 @@ pub struct Tables {
 pub fn read_tokenizer_json(file: &str, data: &[u8]) -> crate::Result<(String, Option<Tables>)> {
     let document = read(file, data, Part::Whole)?;
     let refused = |what: String| FormatError::new(file, Place::File, what);
-    let (Some(vocab), Some(merges)) = (document.vocab, document.merges) else {
+    let (Some(vocab), Some(merges), false) =
+        (document.vocab, document.merges, document.has_pattern)
+    else {
         return Ok((document.rest, None));
     };
     let strings = vocabulary(vocab.0).map_err(|what| refused(format!("model.vocab: {what}")))?;
@@ -339,6 +341,7 @@ struct Document<'a> {
     merges: Option<Merges<'a>>,
     added: Option<Items<Entry<'a, true>>>,
     decoder: Option<AddedTokensDecoder>,
+    has_pattern: bool,
 }
 
 impl Document<'_> {
@@ -422,6 +425,7 @@ impl<'de> Visitor<'de> for DocumentVisitor {
             }
             seen.insert(key);
         }
+        document.has_pattern = seen.contains("split_pattern");
         document.rest.push('}');
         Ok(document)
     }

@@ -254,13 +254,10 @@ def save(model: Model, path: str | os.PathLike[str], format_name: str) -> Saved:
 
     Raises:
         FormatError: The format cannot hold something of the model.
-        OptionError: There is no such format, it is read only, or the name of a directory is that of a file.
+        OptionError: There is no such format, or it is read only.
         WriteError: A file cannot be written.
     """
-    entry, path = get_format(format_name), check_path("path", path)
-    if entry.is_directory and path.name not in entry.companions:
-        check_directory(path)
-    return entry.save(model, path)
+    return get_format(format_name).save(model, check_path("path", path))
 
 
 def check_directory(path: Path) -> None:
