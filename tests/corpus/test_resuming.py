@@ -312,7 +312,9 @@ def test_a_killed_run_goes_on(name: Any, runs: int, tmp_path: Path, tokenizer: B
             time.sleep(chance.uniform(0, 0.03))
             process.kill()
             kills += process.wait() == -signal.SIGKILL
-    assert json.loads((tmp_path / "killed" / "unit-00000.unfinished.json").read_bytes())["shards"]
+    # Each run goes on from the one before, so the last of many may have ended.
+    record = tmp_path / "killed" / "unit-00000.unfinished.json"
+    assert not record.exists() or json.loads(record.read_bytes())["shards"]
     with run(tmp_path, "killed", name) as process:
         assert process.wait() == 0
     assert kills >= 1
