@@ -20,7 +20,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Builds and installs the package. It runs the command `maturin`, which must be in PATH.
 INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) --constraint constraints.txt --no-build-isolation --editable .
-# uv installs an environment in a tenth of the time of pip. It shall know the certificates and the wheels that pip does.
+# uv installs an environment in a tenth of the time of pip. These settings give it the certificates and wheels of pip.
 UV := $(BIN)/uv pip install --quiet --python
 NEW := $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python
 export UV_SYSTEM_CERTS := true

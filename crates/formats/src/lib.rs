@@ -7,4 +7,4 @@ pub mod error;
 pub mod ranks;
 pub mod tokenizer_json;
 
-pub use error::{FormatError, Place, Result};
+pub use error::{FormatError, Result};

@@ -1,6 +1,6 @@
 //! Rank files of tiktoken: each line is a token in base64, white space, and the token's rank, which is its id.
 
-use crate::error::{FormatError, Place, Result};
+use crate::error::{FormatError, Result};
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::Vocabulary;
 use memchr::memchr2;
@@ -22,14 +22,14 @@ const SIX_BITS: [u8; 256] = {
     bits
 };
 
-/// Reads the tokens of a rank file. Blank lines, more white space, Windows line ends and a missing newline at the end are
+/// Reads the tokens of a rank file, whose name in messages is `file`. Blank lines, more white space, Windows line ends and a missing newline at the end are
 /// accepted.
 ///
 /// # Errors
 ///
-/// A line is malformed, a token or a rank is a duplicate, a rank is too large, or there are no tokens. `file` is the name for
-/// messages.
+/// A line is malformed, two lines have the same token or the same rank, a rank is too large, or no line has a token.
 pub fn read(file: &str, data: &[u8]) -> Result<Vocabulary> {
+    let refused = |what: String| FormatError::new(file, what);
     let (mut bytes, mut entries) = (Vec::with_capacity(data.len()), Vec::new());
     let (mut rest, mut number) = (data, 0);
     while !rest.is_empty() {
@@ -44,12 +44,10 @@ pub fn read(file: &str, data: &[u8]) -> Result<Vocabulary> {
             Ok(None) => {}
             Err(problem) => {
                 let line = quoted(&String::from_utf8_lossy(line));
-                let what = format!("{problem}: {line}");
-                return Err(FormatError::new(file, Place::Line(number), what));
+                return Err(refused(format!("{problem}: {line}")).at_line(number));
             }
         }
     }
-    let refused = |what: String| FormatError::new(file, Place::File, what);
     if entries.is_empty() {
         return Err(refused("holds no tokens".to_owned()));
     }
@@ -63,7 +61,7 @@ pub fn read(file: &str, data: &[u8]) -> Result<Vocabulary> {
         )));
     }
     let tokens = entries.iter().map(|entry| Ok((entry.0, token(entry))));
-    let vocabulary = Vocabulary::from_sorted(tokens)?;
+    let vocabulary = Vocabulary::from_sorted(tokens).map_err(|error| refused(error.to_string()))?;
     if vocabulary.has_duplicates() {
         let is_second = |entry: &&_| vocabulary.id(token(entry)) != Some(entry.0);
         let second = entries.iter().find(is_second).map(shown);

@@ -1,7 +1,7 @@
 //! The large parts of a tokenizer.json and of its tokenizer_config.json: tokens, merges and added tokens, read without a value
 //! for each. The rest of a file goes back to the caller as text, with these parts empty.
 
-use crate::error::{FormatError, Place};
+use crate::error::FormatError;
 use bpe_tokenizer_core::error::{quoted, shorten};
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use bpe_tokenizer_core::special::AddedToken;
@@ -38,7 +38,7 @@ pub struct Tables {
 /// A table is broken; the error, of the file `file`, names the field, and the line and column.
 pub fn read_tokenizer_json(file: &str, data: &[u8]) -> crate::Result<(String, Option<Tables>)> {
     let document = read(file, data, Part::Whole)?;
-    let refused = |what: String| FormatError::new(file, Place::File, what);
+    let refused = |what: String| FormatError::new(file, what);
     let (Some(vocab), Some(merges), false) =
         (document.vocab, document.merges, document.has_pattern)
     else {
@@ -70,7 +70,7 @@ pub fn read_tokenizer_config(
 }
 
 fn read<'a>(file: &str, data: &'a [u8], part: Part) -> crate::Result<Document<'a>> {
-    let refused = |what: String| FormatError::new(file, Place::File, what);
+    let refused = |what: String| FormatError::new(file, what);
     let text = std::str::from_utf8(data).map_err(|error| {
         let at = error.valid_up_to();
         refused(format!(
@@ -82,11 +82,10 @@ fn read<'a>(file: &str, data: &'a [u8], part: Part) -> crate::Result<Document<'a
     let document = DocumentVisitor { part }.deserialize(&mut json);
     let document = document.and_then(|document| json.end().map(|()| document));
     document.map_err(|error| {
-        let syntax: serde_json::Result<IgnoredAny> = serde_json::from_str(text);
         if text.starts_with('\u{feff}') {
             return refused("is not valid JSON: begins with a byte order mark".to_owned());
         }
-        if let Err(error) = syntax {
+        if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
             return refused(format!("is not valid JSON: {error}"));
         }
         match other_kind(text).filter(|_| part == Part::Whole) {
@@ -317,16 +316,21 @@ fn member<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     map.next_value().map_err(|error| within(name, error))
 }
 
-/// An error inside a member. The error of a value in it begins with the path from there.
+/// An error inside a member.
 fn within<E: Error>(name: &str, error: E) -> E {
     let name = shorten(&name.escape_debug().to_string(), MAX_NAME);
+    at(&format!(".{name}"), error)
+}
+
+/// An error at a place. The error of a value in it begins with the path from there.
+fn at<E: Error>(place: &str, error: E) -> E {
     let rest = error.to_string();
     let colon = if rest.starts_with(['.', '[']) {
         ""
     } else {
         ": "
     };
-    E::custom(format_args!(".{name}{colon}{rest}"))
+    E::custom(format_args!("{place}{colon}{rest}"))
 }
 
 fn duplicate<E: Error>(key: &str) -> E {
@@ -518,11 +522,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ItemsVisitor<T> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<Self::Value, A::Error> {
         loop {
             let index = self.0.len();
-            let item = seq.next_element().map_err(|error| {
-                let error = error.to_string();
-                let colon = if error.starts_with('.') { "" } else { ": " };
-                A::Error::custom(format_args!("[{index}]{colon}{error}"))
-            })?;
+            let item = seq.next_element();
+            let item = item.map_err(|error| at(&format!("[{index}]"), error))?;
             match item {
                 Some(item) => self.0.push(item),
                 None => return Ok(Items(self.0)),

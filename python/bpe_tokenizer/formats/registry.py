@@ -238,7 +238,7 @@ def load(path: str | os.PathLike[str], format_name: str | None = None, **load_kw
 
     Raises:
         FormatError: The format is unknown, or the file is broken or cannot be represented exactly.
-        OptionError: There is no such format, or it does not take a keyword argument.
+        OptionError: No format has this name, or the format takes no such keyword argument.
     """
     entry, path = detect(path) if format_name is None else (get_format(format_name), check_path("path", path))
     return entry.load(path, **{name: value for name, value in load_kwargs.items() if value is not None})
