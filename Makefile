@@ -173,7 +173,8 @@ lock: $(VENV)/.created  ## Renew constraints.txt: the newest versions of all dep
 	    --custom-compile-command 'make lock' pyproject.toml --group test --group peers --group lint --group docs \
 	    --output-file constraints.txt
 
-environments: $(TOKENIZERS1)/.installed $(ENGINES)/.installed $(RAY)/.installed $(SPARK)/.installed $(COLUMNS)/.installed
+# The engines are the last: the others take seconds, and llama.cpp is compiled.
+environments: $(TOKENIZERS1)/.installed $(RAY)/.installed $(SPARK)/.installed $(COLUMNS)/.installed $(ENGINES)/.installed
 
 # The message that is turned off is about other programs than these versions.
 docs: export NO_MKDOCS_2_WARNING := 1
