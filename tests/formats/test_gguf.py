@@ -15,9 +15,8 @@ import gguf_files
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats import gguf
-from bpe_tokenizer.formats.gguf import file, overlaps, reading
+from bpe_tokenizer.formats.gguf import file, reading
 from bpe_tokenizer.formats.gguf.file import ValueType, read_metadata, write_metadata
-from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, FAMILIES
 from bpe_tokenizer.formats.gguf.tokens import TokenType, final_types, read_tokens
 from bpe_tokenizer.model import AddedToken, PostProcessor
@@ -628,53 +627,10 @@ def test_a_merge_of_what_no_text_becomes_is_nothing(path: Path, merge: str | byt
     assert gguf.load(path).core.merges == [(b"a", b"b")]
 
 
-def test_overlapping_tokens() -> None:
-    runs = [" " * count for count in range(2, 25)]
-    check_overlaps([*runs, "\t\t", "<|im_start|>", "<|im_end|>", "[PAD1]", "[PAD2]", "[PAD10]"])
-    for contents in (["ab", "bcd"], ["ab", "bc"], ["<a>>", ">>b>>c"], ["ab", "b", "bcd"]):
-        with pytest.raises(FormatError, match="overlap in"):
-            check_overlaps(contents)
-    check_overlaps(["x" * 1000])
-    with pytest.raises(FormatError, match="the limit is 1000"):
-        check_overlaps(["x" * 2000])
-
-
-@pytest.mark.parametrize(
-    "contents",
-    [
-        # A longer token covers the place where two overlap.
-        ["ab", "bc", "abc"],
-        # And what follows has short tokens beside and inside a long one.
-        [
-            f"{'0' * 30}q",
-            f"q{'z' * 20}ababab[ababab]",
-            f"{'0' * 30}q{'z' * 20}",
-            "[ababab]",
-            "ab",
-        ],
-    ],
-)
-def test_overlaps_that_make_no_difference(contents: list[str]) -> None:
-    check_overlaps(contents)
-    check_overlaps(contents[::-1])
-
-
-def test_the_overlaps_that_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a token with itself, with a shorter one, and with its own beginning do not count."""
-    contents = ["ab", "abc", "bcde", "abcde", "xyx", "pq", "qr", "pqr"]
-    monkeypatch.setattr(overlaps, "_MAX_OVERLAPS", 2)
-    check_overlaps(contents)
-    monkeypatch.setattr(overlaps, "_MAX_OVERLAPS", 1)
-    with pytest.raises(FormatError, match=r"^the added tokens overlap in more than 1 ways, the limit$"):
-        check_overlaps(contents)
-
-
-def test_overlapping_special_tokens_are_accepted(path: Path) -> None:
-    tokenizer = load(byte_level(path, more=[(">>A<<", CONTROL), ("<|end|>>>", CONTROL)]))
+@pytest.mark.parametrize("kind", [CONTROL, USER_DEFINED])
+def test_the_first_of_overlapping_tokens_is_found(path: Path, kind: int) -> None:
+    tokenizer = load(byte_level(path, more=[(">>A<<", kind), ("<|end|>>>", kind)]))
     assert tokenizer.encode(">>A<<|end|>>>", allowed_special="all")[0] == 256
-    assert "overlap in" in refusal(
-        byte_level(path, more=[(">>A<<", USER_DEFINED), ("<|end|>>>", USER_DEFINED)])
-    )
 
 
 # -- ids around a text ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ differently from the model's training. The ids are those of `llama_tokenize`, wi
 Known differences:
 
 - The characters that Unicode 16 added have categories here, but not in llama.cpp (Unicode 15.1).
-- Where special tokens overlap in a text (`>>TITLE<<|endoftext|>`), we find the first, llama.cpp the longer.
+- Where added tokens overlap in a text (`>>TITLE<<|endoftext|>`), we find the first, llama.cpp the longer.
 - Decoding is exact here; llama.cpp drops spaces before punctuation for most of its pre-tokenizers.
 - A token that strips white space (Phi-3) strips all of Unicode's here, only ASCII's in llama.cpp.
 - Plain text never becomes a special token here, even if it is a whole piece and `ignore_merges` is set.

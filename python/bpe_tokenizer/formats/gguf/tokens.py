@@ -15,7 +15,6 @@ from typing import Protocol
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.gguf.file import Metadata
-from bpe_tokenizer.formats.gguf.overlaps import check_overlaps
 from bpe_tokenizer.model import AddedToken
 
 __all__ = [
@@ -323,11 +322,10 @@ def added_tokens(
         pre: `tokenizer.ggml.pre`.
 
     Raises:
-        FormatError: The name requires tokens that are missing, or llama.cpp finds other tokens than this
-            package where two overlap.
+        FormatError: The name requires tokens that are missing.
     """
     strips_left, strips_right = _stripping(tokens.ids, name, architecture, pre)
-    added = [
+    return [
         AddedToken(
             text := tokens.texts[index],
             index,
@@ -338,8 +336,6 @@ def added_tokens(
         for index, kind in tokens.unusual
         if kind in _ADDED_TYPES
     ]
-    check_overlaps([token.content for token in added if not token.special])
-    return added
 
 
 def _stripping(ids: Ids, name: str, architecture: str, pre: str) -> tuple[Collection[str], bool]:
