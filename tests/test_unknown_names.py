@@ -140,7 +140,6 @@ def test_a_directory_with_the_name_of_a_file(tmp_path: Path) -> None:
     ("name", "form"),
     [
         ("toy.model", "minbpe"),
-        ("toy.vocab", "minbpe"),
         ("toy.gguf", "gguf"),
         ("toy.GGUF", "gguf"),
         ("toy.tiktoken", "tiktoken"),

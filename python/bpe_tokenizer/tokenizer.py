@@ -557,7 +557,7 @@ class BPETokenizer(_core.Tokenizer):
                 directory is created if it does not exist.
             format: `"gguf"`, a file of llama.cpp without weights; `"tiktoken"`, ranks; `"gpt2"`, `vocab.json`
                 and `merges.txt` (or OpenAI's `encoder.json` and `vocab.bpe`), with a `tokenizer_config.json`
-                for what they cannot hold; `"minbpe"`, a `.model` with its listing (`.vocab`);
+                for what they cannot hold; `"minbpe"`, a `.model`;
                 `"base64-json"`, which holds every tokenizer completely; `"huggingface"`; `"readable"`.
 
         Returns:

@@ -78,7 +78,7 @@ WRITTEN = {
     "tiktoken": ["out"],
     "gpt2": ["out/merges.txt", "out/tokenizer_config.json", "out/vocab.json"],
     "gguf": ["out"],
-    "minbpe": ["out.model", "out.vocab"],
+    "minbpe": ["out.model"],
     "base64-json": ["out"],
     "readable": ["out"],
 }

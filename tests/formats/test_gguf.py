@@ -150,9 +150,9 @@ def test_the_way_a_file_is_read_does_not_show(
             read_metadata(path, lambda key: False)
 
 
-@pytest.mark.parametrize("size", [0, 1, 40, 100_000, 3_000_000, 9_000_000])
+@pytest.mark.parametrize("size", [0, 1, 40, 100_000, 3_000_000])
 @pytest.mark.parametrize("moment", ["a", "b", "c", "d"])
-def test_a_file_that_another_process_cuts_off_or_extends_is_an_error(
+def test_a_file_that_another_process_cuts_off_is_an_error_where_it_is_read(
     path: Path, moment: str, size: int
 ) -> None:
     strings = ["low", "lower " * 1000] * 400
@@ -174,8 +174,11 @@ def test_a_file_that_another_process_cuts_off_or_extends_is_an_error(
             os.truncate(path, size)
         return key in "ac"
 
-    with pytest.raises(FormatError, match=r"model\.gguf: changed while it was being read; try again"):
-        read_metadata(path, wanted)
+    if moment == "d":  # the rest is read already
+        assert read_metadata(path, wanted).values.keys() == set("ac")
+    else:
+        with pytest.raises(FormatError, match=r"model\.gguf: .*the file ends here"):
+            read_metadata(path, wanted)
 
 
 def test_claims_are_checked_before_anything_is_made_of_them(path: Path) -> None:

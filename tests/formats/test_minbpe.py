@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -138,22 +137,6 @@ def test_what_a_pattern_leaves_out_is_dropped_as_there(pattern: str, tmp_path: P
         assert ours.encode(text) == theirs.encode(text)
     with pytest.raises(FormatError, match="pre_tokenizers"):
         ours.export(tmp_path / "y.model", "minbpe")
-
-
-def test_the_vocab_file(stdlib_texts: list[str], tmp_path: Path) -> None:
-    tokenizer = trained("gpt2", ["é\x01\x01 " * 9], vocab_size=258, special_tokens={"<|end|>": 300})
-    tokenizer.export(tmp_path / "x.model", "minbpe")
-    lines = (tmp_path / "x.vocab").read_text(encoding="utf-8").split("\n")
-    assert lines[0] == r"[\u0000] 0"
-    assert lines[97] == "[a] 97"
-    assert lines[0xC3] == "[\N{REPLACEMENT CHARACTER}] 195"
-    assert lines[256:] == [
-        "[\N{REPLACEMENT CHARACTER}][\N{REPLACEMENT CHARACTER}] -> [é] 256",
-        r"[\u0001][\u0001] -> [\u0001\u0001] 257",
-        "[<|end|>] 300",
-        "",
-    ]
-    assert all(unicodedata.category(character)[0] != "C" for line in lines for character in line)
 
 
 def test_windows_line_ends(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = BPETokenizer("gpt2", None).train("low low lower lowest", 260, verbose=False)
     tokenizer.export(directory / "x.model", "minbpe")
     (directory / "x.model").rename(directory / "minbpe")
-    (directory / "x.vocab").unlink()
     tokenizer.export(directory / "base64-json", "base64-json")
     RegexBPETokenizer().train("low low lower", 258).save(directory / "base64-json (lesson)")
     tokenizer.export(directory / "tiktoken", "tiktoken")
@@ -330,7 +329,7 @@ def test_what_save_tells(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
     assert saved.files == [tmp_path / "x.tiktoken"]
     assert load(tmp_path / "x.tiktoken", **saved.load_kwargs).core.merges == model.core.merges
     assert save(model, tmp_path / "hf", "huggingface").files == sorted((tmp_path / "hf").iterdir())
-    assert save(model, tmp_path / "x.model", "minbpe") == ([tmp_path / "x.vocab", tmp_path / "x.model"], {})
+    assert save(model, tmp_path / "x.model", "minbpe") == ([tmp_path / "x.model"], {})
     assert save(model, tmp_path / "x.txt", "readable") == ([tmp_path / "x.txt"], {})
 
 

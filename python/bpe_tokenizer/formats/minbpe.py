@@ -19,8 +19,7 @@ unmatched; a loaded model drops unmatched text as minbpe does.
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from bpe_tokenizer import _core
@@ -83,8 +82,8 @@ def load(path: str | Path) -> Model:
     return Model(core)
 
 
-def save(model: Model, path: str | Path) -> list[Path]:
-    """Save a tokenizer for minbpe, with the listing (`.vocab`) that minbpe writes too.
+def save(model: Model, path: str | Path) -> None:
+    """Save a tokenizer for minbpe, without the listing (`.vocab`) that it writes and never reads.
 
     `RegexTokenizer.load` ignores the file's pattern, so construct the object with it:
     `RegexTokenizer(pattern)`.
@@ -93,13 +92,10 @@ def save(model: Model, path: str | Path) -> list[Path]:
         model: The model to save.
         path: The file, whose name must end in `.model`; its directory is created.
 
-    Returns:
-        The files.
-
     Raises:
         FormatError: The format cannot hold something of the model.
         OptionError: The file's name does not end in `.model`.
-        WriteError: A file cannot be written.
+        WriteError: The file cannot be written.
     """
     path = check_path("path", path)
     if path.suffix != ".model":
@@ -114,14 +110,8 @@ def save(model: Model, path: str | Path) -> list[Path]:
     lines = [_VERSION, pattern, str(len(special))]
     lines += [f"{text} {token_id}" for text, token_id in special.items()]
     lines += [f"{left} {right}" for left, right in pairs]
-    listing = _listing(core.vocab, pairs)
-    files = {
-        path.with_suffix(".vocab"): "".join(listing).encode("utf-8"),
-        path: "".join(f"{line}\n" for line in lines).encode("utf-8"),
-    }
     make_directory(path.parent)
-    write_atomically(files)
-    return list(files)
+    write_atomically({path: "".join(f"{line}\n" for line in lines).encode("utf-8")})
 
 
 # -- reading --------------------------------------------------------------------------------------------
@@ -317,20 +307,3 @@ def _write_merges(core: _core.Model, special: frozenset[int]) -> list[tuple[int,
         )
         raise FormatError(f"vocab: {_NAME} holds only bytes and the tokens of merges; {what}")
     return pairs
-
-
-def _listing(vocab: Mapping[int, bytes], pairs: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """The lines of the `.vocab`, which minbpe writes but never reads."""
-    for token_id, token in vocab.items():
-        made = f"[{_shown(token)}] {token_id}\n"
-        if 256 <= token_id < 256 + len(pairs):
-            left, right = pairs[token_id - 256]
-            made = f"[{_shown(vocab[left])}][{_shown(vocab[right])}] -> {made}"
-        yield made
-
-
-def _shown(token: bytes) -> str:
-    return "".join(
-        f"\\u{ord(character):04x}" if unicodedata.category(character)[0] == "C" else character
-        for character in token.decode("utf-8", "replace")
-    )

@@ -280,8 +280,7 @@ def check_directory(path: Path) -> None:
             "save(directory) writes tokenizer.json into it, to_tokenizers().save(path) writes that file alone"
         )
     else:
-        written = ".model" if suffix == ".vocab" else suffix  # minbpe writes both
-        known = [each for each in FORMATS.values() if each.can_save and written in each.extensions]
+        known = [each for each in FORMATS.values() if each.can_save and suffix in each.extensions]
         if not known:
             return
         advice = f"export(path, {known[0].name!r}) writes a {suffix} file"

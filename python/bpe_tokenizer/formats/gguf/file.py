@@ -148,28 +148,10 @@ def read_metadata(path: Path, wanted: Callable[[str], bool]) -> Metadata:
     with read_errors(path):
         check_regular(path)
         with path.open("rb") as file:
-            before = _stamp(file)
-            if not before[0]:
+            size = os.fstat(file.fileno()).st_size
+            if not size:
                 raise FormatError(f"{path}: is empty")
-            try:
-                values = _Reader(path, file, before[0]).pairs(wanted)
-            except FormatError:
-                # What seems to be broken may be a part of a new version.
-                _check_unchanged(path, file, before)
-                raise
-            _check_unchanged(path, file, before)
-            return Metadata(path, values)
-
-
-def _check_unchanged(path: Path, file: BinaryIO, before: tuple[int, int]) -> None:
-    if _stamp(file) != before:
-        raise FormatError(f"{path}: changed while it was being read; try again")
-
-
-def _stamp(file: BinaryIO) -> tuple[int, int]:
-    """Return the size and the modification time, which tell whether another process changed the file."""
-    status = os.fstat(file.fileno())
-    return status.st_size, status.st_mtime_ns
+            return Metadata(path, _Reader(path, file, size).pairs(wanted))
 
 
 class _Reader:
