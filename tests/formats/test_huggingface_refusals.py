@@ -279,14 +279,6 @@ REFUSED_CHARACTERS: list[tuple[Change, str]] = [
     ),
     (at(*DECODER, 3, "start", to=2), r"decoders\[3\]: .* is not supported; it must strip one space"),
     (at(*DECODER, 3, "content", to="a"), r"decoders\[3\]: .* is not supported; it must strip one space"),
-    (
-        rename("model", "vocab", "<0x21>", to="<0x+f>"),
-        "decoder: ByteFallback takes the token '<0x\\+f>' for a byte",
-    ),
-    (
-        at("added_tokens", 2, to=added_token(11, "<0x+1>")),
-        "decoder: ByteFallback takes the token '<0x\\+1>' for a byte",
-    ),
     (at("added_tokens", 2, "content", to=" "), "added_tokens: ' ' \\(id 11\\) is empty after normalisation"),
     (at("model", "unk_token", to="?"), "model.unk_token: '\\?' is not in model.vocab"),
     (at("model", "vocab", "h", to=3), 'model.vocab: duplicate id 3: tokens "▁" and "h"'),
@@ -486,18 +478,6 @@ KEEPING_GAPS = [
             "^decoder: tokenizer.json cannot hold a decoder of characters for byte-level tokens",
         ),
         *((Model(core), "^keeps_gaps: tokenizer.json cannot hold it") for core in KEEPING_GAPS),
-        (
-            Model(
-                _core.Model(
-                    {0: b"a", 1: b"<0x+a>"},
-                    [],
-                    alphabet="characters",
-                    byte_fallback=True,
-                    decoder=Decoder(byte_fallback=True),
-                )
-            ),
-            r"^tokenizer.json: decoder: ByteFallback takes the token '<0x\+a>' for a byte",
-        ),
         (small_model(AddedToken("a", 900)), "'a' has the id 900, but a token .* same spelling has 97"),
         (small_model(AddedToken("é", SIZE)), "'é' has the id 256, but a token .* same spelling has 233"),
         (dataclasses.replace(small_model(), named_tokens={"eos": "a"}), "eos_token: 'a' is not an added"),

@@ -21,6 +21,7 @@ __all__ = [
     "read_fields",
     "read_json",
     "read_step",
+    "to_bytes",
     "write_json",
 ]
 
@@ -182,7 +183,13 @@ def parse_json(path: Path, data: bytes) -> Field:
     except ValueError as error:
         raise FormatError(f"{path}: is not valid JSON: {error}") from error
     if _SURROGATE_ESCAPE.search(text):
-        _refuse_lone_surrogates(path, value)
+        try:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError as error:
+            before = _SHORT.repr(error.object[max(error.start - 20, 0) : error.start])
+            raise FormatError(
+                f"{path}: holds a lone surrogate, which UTF-8 cannot encode, after {before}"
+            ) from error
     field = Field(path, "", value)
     field.members()
     return field
@@ -209,19 +216,20 @@ def _not_finite(path: Path, name: str) -> NoReturn:
     raise FormatError(f"{path}: holds the number {name}, which is not finite")
 
 
-def _refuse_lone_surrogates(path: Path, value: Any) -> None:
-    rest = [value]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, dict):
-            rest.extend(value.keys())
-            rest.extend(value.values())
-        elif isinstance(value, list):
-            rest.extend(value)
-        elif isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
-            raise FormatError(
-                f"{path}: {_SHORT.repr(value)} holds a lone surrogate, which UTF-8 cannot encode"
-            )
+def to_bytes(value: Mapping[str, Any], name: str) -> bytes:
+    """Return the bytes of a JSON file.
+
+    Args:
+        value: An object.
+        name: The file or its part, for the message.
+
+    Raises:
+        FormatError: The object holds what JSON cannot.
+    """
+    try:
+        return (write_json(value) + "\n").encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FormatError(f"{name}: the model's config cannot be written as JSON: {error}") from error
 
 
 def write_json(value: Any, indent: str = "") -> str:

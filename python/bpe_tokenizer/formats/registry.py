@@ -343,10 +343,7 @@ def _detect_in_directory(directory: Path) -> tuple[Format, Path]:
                 return found, directory if found.name == "huggingface" else path
     candidates = list(_candidates(directory))
     if len(candidates) == 1:
-        entry, path = candidates[0]
-        # The two files have had other names.
-        has_config = entry.is_directory and path.with_name(f"{path.stem}_config.json").exists()
-        return entry, directory if has_config else path
+        return candidates[0]
     if not candidates and (directory / "tokenizer.json").is_file():
         return detect(directory / "tokenizer.json")  # says what is wrong with it
     if not candidates:

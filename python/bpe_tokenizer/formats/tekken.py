@@ -19,13 +19,13 @@ The file's settings for images, audio and chats do not concern a tokenizer and a
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections import Counter
 from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import ModelError, PatternError, shorten
+from bpe_tokenizer.formats.base64_json.tokens import token_of
 from bpe_tokenizer.formats.json_file import Field, read_json
 from bpe_tokenizer.model import AddedToken, Model
 
@@ -165,7 +165,7 @@ def _tokens(field: Field, size: int) -> list[bytes]:
             raise field.item(index).refused(f"must have the fields {', '.join(sorted(_FIELDS))}")
         if type(value["rank"]) is not int or value["rank"] != index:
             raise field.item(index).get("rank").refused(f"must be {index}, its index in the list")
-        token = _from_base64(value["token_bytes"])
+        token = token_of(value["token_bytes"])
         if not token:
             raise field.item(index).get("token_bytes").refused("is not a token in base64")
         if index < 256 and token != bytes([index]):
@@ -177,11 +177,3 @@ def _tokens(field: Field, size: int) -> list[bytes]:
             if ranks.setdefault(token, index) != index:
                 raise field.item(index).error(f"is the same token as {field.item(ranks[token]).path}")
     return tokens
-
-
-def _from_base64(value: object) -> bytes:
-    """The decoded bytes; empty if the value is not base64."""
-    try:
-        return b64decode(value, validate=True) if isinstance(value, str) else b""
-    except ValueError:
-        return b""

@@ -46,7 +46,7 @@ from bpe_tokenizer.formats.gpt2.pair import (
     read_vocab,
 )
 from bpe_tokenizer.formats.huggingface.config import OWN_KEY, PASSTHROUGH_KEY
-from bpe_tokenizer.formats.json_file import parse_json, write_json
+from bpe_tokenizer.formats.json_file import parse_json, to_bytes
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS, resolve_split_pattern
@@ -156,11 +156,11 @@ def save(model: Model, path: str | Path) -> list[Path]:
         )
     core = require_mergeable(model, _NAME, normalization=True, prefix_space=True)
     added = core.added_tokens
-    vocab = _to_bytes(_write_vocab(core, added), path.name)
+    vocab = to_bytes(_write_vocab(core, added), path.name)
     lines = ["#version: 0.2", *map(" ".join, core.printable_merges())]
     merges = "".join(f"{line}\n" for line in lines).encode("utf-8")
     files = {
-        directory / "tokenizer_config.json": _to_bytes(
+        directory / "tokenizer_config.json": to_bytes(
             _config(model, added, digest(vocab, merges)), "tokenizer_config.json"
         ),
         path: vocab,
@@ -300,10 +300,3 @@ def _class_name(core: _core.Model) -> str:
         f"split_patterns: {_NAME} can hold GPT-2's pattern without normalisation, or Qwen 2's with NFC; "
         f"not {shorten(list(patterns), 40)} with {core.normalization}{hint}"
     )
-
-
-def _to_bytes(value: Mapping[str, Any], file: str) -> bytes:
-    try:
-        return (write_json(value) + "\n").encode("utf-8")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"{file}: cannot be written as JSON: {error}") from error

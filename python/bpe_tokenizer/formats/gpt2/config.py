@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.huggingface.config import (
     Config,
     added_tokens_decoder,
+    check_roles,
     read_config,
 )
 from bpe_tokenizer.formats.huggingface.tokens_beside import with_tokens_beside
@@ -166,12 +167,7 @@ def write_config(
         FormatError: A role's token is not an added token, or the added ids are not those of BOS and EOS.
     """
     ids = {token.content: token.id for token in added}
-    for role, content in roles.items():
-        if content and content not in ids:
-            raise FormatError(
-                f"{role}_token: {shorten(content)} is not an added token, but transformers would make it "
-                "one; add it with add_special_tokens()"
-            )
+    check_roles(roles, added)
     flags = {}
     for name, role, wanted in zip(_ADD_FLAGS, ("bos", "eos"), (around.prefix, around.suffix), strict=True):
         if wanted and wanted != (ids.get(roles.get(role, "")),):

@@ -18,14 +18,13 @@ The schema of tokenizer.json is defined by the Rust types of the `tokenizers` li
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
-from bpe_tokenizer.atomic import make_directory, unfinished, write_atomically, write_errors
+from bpe_tokenizer.atomic import make_directory, write_atomically, write_errors
 from bpe_tokenizer.errors import FormatError, OptionError, TokenizerFileNotFoundError, shorten
 from bpe_tokenizer.formats.files import read_bytes, read_errors, read_together
 from bpe_tokenizer.formats.gc_pause import gc_paused
@@ -35,6 +34,7 @@ from bpe_tokenizer.formats.huggingface.config import (
     PASSTHROUGH_KEY,
     Config,
     added_tokens_decoder,
+    check_roles,
     config_path,
     digest,
     read_config,
@@ -47,15 +47,13 @@ from bpe_tokenizer.formats.huggingface.documents_layout import (
 from bpe_tokenizer.formats.huggingface.post_processor import read_post_processor, write_post_processor
 from bpe_tokenizer.formats.huggingface.token_strings import TokenStrings
 from bpe_tokenizer.formats.huggingface.tokenizer_json import read_core, write_core
-from bpe_tokenizer.formats.json_file import Field, parse_json, write_json
+from bpe_tokenizer.formats.json_file import Field, parse_json, to_bytes
+from bpe_tokenizer.formats.probe import GPT2_PAIRS
 from bpe_tokenizer.model import AddedToken, Model, PostProcessor
 from bpe_tokenizer.patterns import pattern_name
 from bpe_tokenizer.special_tokens import ROLES, find_roles
 
 __all__ = ["load", "loads", "save", "to_json"]
-
-# A longer text is not the name of a published tokenizer.
-_MAX_NAME = 64
 
 _FIELDS = frozenset(
     (
@@ -139,15 +137,14 @@ def _read(path: Path, data: bytes, config: Config) -> Model:
     version = document.get("version")
     if version.path in document.members() and version.text() != "1.0":
         raise version.refused("is not supported; supported: version 1.0")
-    core, added = read_core(document, table, config)
+    core = read_core(document, table, config)
     named = config.role_tokens()
     strings = TokenStrings(core)
     around = read_post_processor(document.get("post_processor"), strings)
     from_roles = (
         not config.own.is_null
         and config.own.get("post_processor").value == "roles"
-        # Until 2026-11, `save` wrote what the roles mean.
-        and around in (PostProcessor(), _role_post_processor(added, named))
+        and around == PostProcessor()
     )
     others = config.uninterpreted() | _passthrough(document, around, strings)
     return Model(core, named, None if from_roles else around, others)
@@ -180,7 +177,7 @@ def save(model: Model, directory: str | Path, name: str = "tokenizer") -> list[P
     data = to_json(model)
     config = _config(model, digest(data), name, bool(config)) | (config or dict(DEFAULT_CONFIG))
     path = check_path("directory", directory) / "tokenizer.json"
-    files = {path: data, config_path(path): _to_bytes(config, "tokenizer_config.json")}
+    files = {path: data, config_path(path): to_bytes(config, "tokenizer_config.json")}
     make_directory(path.parent)
     write_atomically(files)
     if config.get("chat_template") is not None:
@@ -196,35 +193,22 @@ def to_json(model: Model) -> bytes:
     Raises:
         FormatError: The format cannot hold something of the model.
     """
-    return _to_bytes(_document(model, model.config.get(PASSTHROUGH_KEY, {})), "tokenizer.json")
+    return to_bytes(_document(model, model.config.get(PASSTHROUGH_KEY, {})), "tokenizer.json")
 
 
 # -- reading --------------------------------------------------------------------------------------------
 
 
-def _published_hint(path: Path) -> str:
-    """Say how to load a published tokenizer, if the path may be its name."""
-    name = path.as_posix()
-    if len(name) >= _MAX_NAME:
-        return ""
-    if name.startswith("hf:"):
-        return f"; write BPETokenizer.load({name!r})"
-    if re.fullmatch(r"\w[\w.-]*/[\w.-]+", name):
-        return f"; for a repository of the Hugging Face hub write BPETokenizer.load('hf:{name}')"
-    return "; BPETokenizer.load takes published names too, such as gpt2, gpt-4o and hf:owner/name"
-
-
 def _in_directory(path: Path) -> Path:
-    """Return the tokenizer.json of a directory, or the single file in it with a config of its name."""
+    """Return the tokenizer.json of a directory."""
     if not path.is_dir():
-        raise TokenizerFileNotFoundError(f"{path}: no such file or directory{_published_hint(path)}")
+        raise TokenizerFileNotFoundError(
+            f"{path}: no such file or directory; BPETokenizer.load takes published names, such as gpt2, "
+            "gpt-4o and hf:owner/name"
+        )
     if (path / "tokenizer.json").exists():
         return path / "tokenizer.json"
-    names = [config.name.removesuffix("_config.json") for config in path.glob("*_config.json")]
-    files = [path / f"{name}.json" for name in names if (path / f"{name}.json").is_file()]
-    if len(files) == 1 and not unfinished(path / "tokenizer.json"):
-        return files[0]
-    for vocab, merges in (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")):
+    for vocab, merges in GPT2_PAIRS:
         if (path / vocab).exists() and (path / merges).exists():
             raise FormatError(
                 f"{path}: holds no tokenizer.json, but GPT-2's {vocab} and {merges}; "
@@ -285,13 +269,7 @@ def _config(model: Model, tokenizer_json_sha256: str, name: str, has_config: boo
     core = model.core
     added = core.added_tokens
     roles = _role_contents(added, model.named_tokens)
-    contents = {token.content for token in added}
-    for role, content in roles.items():
-        if content and content not in contents:
-            raise FormatError(
-                f"{role}_token: {shorten(content)} is not an added token, but transformers would make it "
-                "one; add it with add_special_tokens()"
-            )
+    check_roles(roles, added)
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **{f"{role}_token": content or None for role, content in roles.items()},
@@ -313,13 +291,6 @@ def _config(model: Model, tokenizer_json_sha256: str, name: str, has_config: boo
     }
 
 
-def _to_bytes(value: Mapping[str, Any], file: str) -> bytes:
-    try:
-        return (write_json(value) + "\n").encode("utf-8")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise FormatError(f"{file}: the model's config cannot be written as JSON: {error}") from error
-
-
 # -- both -----------------------------------------------------------------------------------------------
 
 
@@ -328,12 +299,3 @@ def _role_contents(added: Sequence[AddedToken], named: Mapping[str, str]) -> dic
     found = find_roles([token for token in added if token.special])
     roles = {role: named.get(role, found.get(role)) for role in ROLES}
     return {role: content for role, content in roles.items() if content is not None}
-
-
-def _role_post_processor(added: Sequence[AddedToken], named: Mapping[str, str]) -> PostProcessor:
-    """The meaning of `Model.post_processor` None: BOS before and EOS after the text, where they exist."""
-    roles = _role_contents(added, named)
-    wanted = [roles.get(role) for role in ("bos", "eos")]
-    ids = {token.content: token.id for token in added if token.content in wanted}
-    bos, eos = ((ids[content],) if content in ids else () for content in wanted)
-    return PostProcessor(bos, eos)

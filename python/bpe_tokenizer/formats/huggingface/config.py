@@ -11,7 +11,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished
-from bpe_tokenizer.errors import FormatError
+from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.huggingface.token_strings import added_token_fields
 from bpe_tokenizer.formats.json_file import Field, parse_json, read_json
@@ -24,6 +24,7 @@ __all__ = [
     "PASSTHROUGH_KEY",
     "Config",
     "added_tokens_decoder",
+    "check_roles",
     "config_path",
     "digest",
     "read_config",
@@ -108,7 +109,7 @@ def digest(data: bytes) -> str:
 
 def config_path(path: Path) -> Path:
     """Return the path of the tokenizer_config.json of a tokenizer.json."""
-    return path.with_name(f"{path.stem}_config.json")
+    return path.with_name("tokenizer_config.json")
 
 
 def read_config(path: Path, data: bytes) -> Config:
@@ -223,3 +224,22 @@ def token_content(name: Field) -> str:
 def added_tokens_decoder(added: Iterable[AddedToken]) -> dict[str, Any]:
     """Return the `added_tokens_decoder` of tokenizer_config.json."""
     return {str(token.id): added_token_fields(token) for token in added}
+
+
+def check_roles(roles: Mapping[str, str], added: Iterable[AddedToken]) -> None:
+    """Refuse to write a role whose token is not an added one.
+
+    Args:
+        roles: The token of each role; empty for none.
+        added: The added tokens.
+
+    Raises:
+        FormatError: There is such a role.
+    """
+    contents = {token.content for token in added}
+    for role, content in roles.items():
+        if content and content not in contents:
+            raise FormatError(
+                f"{role}_token: {shorten(content)} is not an added token, but transformers would make it "
+                "one; add it with add_special_tokens()"
+            )

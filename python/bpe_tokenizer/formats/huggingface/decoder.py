@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from bpe_tokenizer import _core
@@ -26,10 +25,6 @@ __all__ = [
     "write_byte_level_decoder",
     "write_decoder",
 ]
-
-# The library takes these for bytes too, because Rust accepts a sign before hexadecimal digits.
-_ODD_BYTES = tuple(f"<0x+{digit}>" for digit in "0123456789ABCDEFabcdef")
-
 
 # The meaning of a file without a decoder.
 _JOINED = Decoder(strip="joined")
@@ -93,13 +88,11 @@ def write_byte_level_decoder(added: Sequence[AddedToken]) -> dict[str, Any]:
     return {"type": "Sequence", "decoders": [*replaced, byte_level]} if replaced else byte_level
 
 
-def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken]) -> Decoder | None:
+def read_decoder(field: Field) -> Decoder | None:
     """Read the decoder of a file whose tokens are characters.
 
     Args:
         field: The decoder.
-        table: The token strings of the vocabulary.
-        added: The added tokens.
 
     Raises:
         FormatError: The decoder has other steps than to replace a character by a space, to join byte tokens,
@@ -122,7 +115,6 @@ def read_decoder(field: Field, table: Container[str], added: Sequence[AddedToken
     if rest and rest[0][0] == "ByteFallback":
         decoder = decoder._replace(byte_fallback=True)
         rest.pop(0)
-        _check_bytes(field, table, {token.content for token in added})
     if rest and rest[0][0] == "Fuse":
         rest.pop(0)
         if rest and rest[0][0] == "Strip":
@@ -145,12 +137,6 @@ def _read_space(step: Field) -> str:
     return text
 
 
-def _check_bytes(field: Field, *tokens: Container[str]) -> None:
-    for odd in _ODD_BYTES:
-        if any(odd in some for some in tokens):
-            raise field.error(f"ByteFallback takes the token {shorten(odd)} for a byte; rename the token")
-
-
 def _read_strip(step: Field) -> Literal["none", "one"]:
     content, start, stop = step.need("content").text(), step.need("start").id(), step.need("stop").id()
     if (start, stop) == (0, 0):
@@ -160,12 +146,11 @@ def _read_strip(step: Field) -> Literal["none", "one"]:
     return "one"
 
 
-def write_decoder(decoder: Decoder | None, tokens: Container[str] = ()) -> dict[str, Any] | None:
+def write_decoder(decoder: Decoder | None) -> dict[str, Any] | None:
     """Return the decoder of a file whose tokens are characters.
 
     Args:
         decoder: The decoder of a `_core.Model`.
-        tokens: The token strings.
 
     Raises:
         FormatError: The format cannot hold it.
@@ -186,7 +171,6 @@ def write_decoder(decoder: Decoder | None, tokens: Container[str] = ()) -> dict[
     if space != " ":
         steps.append({"type": "Replace", "pattern": {"String": space}, "content": " "})
     if byte_fallback:
-        _check_bytes(Field(Path("tokenizer.json"), "decoder", None), tokens)
         steps.append({"type": "ByteFallback"})
     steps.append({"type": "Fuse"})
     if strip == "one":

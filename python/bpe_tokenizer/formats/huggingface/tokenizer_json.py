@@ -33,10 +33,8 @@ from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, AddedToken, Decoder
 __all__ = ["read_core", "write_core"]
 
 
-def read_core(
-    document: Field, table: _core.TokenTable | None, config: Config
-) -> tuple[_core.Model, list[AddedToken]]:
-    """Read the core's model. Return also its added tokens, in any order.
+def read_core(document: Field, table: _core.TokenTable | None, config: Config) -> _core.Model:
+    """Read the core's model.
 
     Args:
         document: The tokenizer.json without its tables.
@@ -76,7 +74,7 @@ def read_core(
     }
     outside_vocab = tokens.outside_vocab(_recorded_size(config))
     try:
-        return _core.Model.from_table(tokens.table, outside_vocab, **settings), tokens.added
+        return _core.Model.from_table(tokens.table, outside_vocab, **settings)
     except (ModelError, PatternError) as error:
         raise document.get("model").error(str(error)) from error
 
@@ -89,12 +87,11 @@ def _read_decoder(field: Field, tokens: Tokens, forms: Mapping[int, str]) -> Dec
         tokens: The tokens.
         forms: The texts of the added tokens that normalisation changes, by id.
     """
-    decoded = _decoded(tokens.added, forms)
-    if tokens.in_bytes:
-        if spelling := _find_byte_spelling(forms, tokens.table):
-            raise field.error(spelling)
-        return read_byte_level_decoder(field, decoded, forms)
-    return read_decoder(field, tokens.table, decoded)
+    if not tokens.in_bytes:
+        return read_decoder(field)
+    if spelling := _find_byte_spelling(forms, tokens.table):
+        raise field.error(spelling)
+    return read_byte_level_decoder(field, _decoded(tokens.added, forms), forms)
 
 
 def _recorded(
@@ -142,10 +139,6 @@ def _decoded(added: Sequence[AddedToken], forms: Mapping[int, str]) -> list[Adde
     return [token._replace(content=forms.get(token.id, token.content)) for token in added]
 
 
-def _contents(core: _core.Model, tokens: Written) -> list[str]:
-    return [token.content for token in _decoded(tokens.added, core.normal_forms)]
-
-
 def write_core(core: _core.Model) -> dict[str, Any]:
     """Return the parts of a tokenizer.json for the core's model.
 
@@ -170,7 +163,7 @@ def write_core(core: _core.Model) -> dict[str, Any]:
         "decoder": (
             _write_byte_level_decoder(core, tokens)
             if in_bytes and core.decoder is None
-            else write_decoder(core.decoder, {*tokens.vocab, *_contents(core, tokens)})
+            else write_decoder(core.decoder)
         ),
         "model": {
             "type": "BPE",
