@@ -5,6 +5,8 @@ tests/peers/test_transformers_face.py compares them with transformers.
 
 from __future__ import annotations
 
+import copy
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +83,27 @@ def test_dicts(letters: BPETokenizer) -> None:
     assert arrays["input_ids"].tolist() == [[97, 258], [98, 99]]
     with pytest.raises(OptionError, match="rows of one length, and these have 1 to 2 ids"):
         letters(["a", "bc"], return_tensors="np", return_offsets_mapping=True)
+
+
+def test_a_list_for_who_expects_columns_says_what_to_pass(letters: BPETokenizer) -> None:
+    chat = letters.apply_chat_template([{"role": "user", "content": "ab"}], "{{ messages[0].content }}")
+    results: list[Any] = [letters("ab"), letters("ab", truncation=True, max_length=9), chat]
+    for result in results:
+        assert result == [97, 98]
+        assert letters.decode(result) == "ab"
+        with pytest.raises(
+            ArgumentTypeError, match="a list and has no column 'input_ids': pass return_dict=True"
+        ):
+            result["input_ids"]
+        # For everything else it is a list.
+        assert (result[0], result[-1:], [*result]) == (97, [98], [97, 98])
+        assert json.dumps(result) == str(result) == "[97, 98]"
+        assert type(pickle.loads(pickle.dumps(result))) is type(copy.deepcopy(result)) is list
+    batches: list[Any] = [letters(["ab", "c"]), letters(iter(["ab", "c"]), padding=True)]
+    for rows in batches:
+        assert letters.decode_batch(rows, skip_special_tokens=True) == ["ab", "c"]
+        with pytest.raises(TypeError, match="pass return_dict=True"):
+            rows["attention_mask"]
 
 
 def test_sides_and_multiples_that_are_none(letters: BPETokenizer) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ids",
+    "ResultList",
     "build_byte_to_char",
     "build_char_to_byte",
     "check_error_handler",
@@ -37,6 +38,24 @@ __all__ = [
 # Ids as callers have them: one, or several in a list, an array or a tensor.
 Ids: TypeAlias = "SupportsIndex | Iterable[SupportsIndex] | EncodingResult | Mapping[str, object]"
 Row: TypeAlias = "Sequence[int] | npt.NDArray[Any]"
+
+
+class ResultList(list[Any]):
+    """A list of ids or rows, for callers who may expect a dict of columns: `result["input_ids"]`."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return an item or a slice, as a list does. The name of a column is an error."""
+        if isinstance(index, str):
+            raise ArgumentTypeError(
+                f"this result is a list and has no column {shorten(index)}: pass return_dict=True"
+            )
+        return super().__getitem__(index)
+
+    def __reduce__(self) -> tuple[type[list[Any]], tuple[list[Any]]]:
+        """Pickle and copy it as the plain list that it is, so that no reader needs this package."""
+        return list, (list(self),)
 
 
 def to_ids(ids: Any) -> int | Sequence[int]:

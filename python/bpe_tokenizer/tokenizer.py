@@ -27,6 +27,7 @@ from bpe_tokenizer.chunks import split_by_tokens
 from bpe_tokenizer.compiled import CompiledModel, RoleToken, UntrainedModel
 from bpe_tokenizer.decoding import (
     Ids,
+    ResultList,
     check_error_handler,
     decoding_error,
     id_row,
@@ -1169,8 +1170,7 @@ class BPETokenizer(_core.Tokenizer):
         Returns:
             For several texts, what `encode_batch` returns. For one text:
 
-            - its ids, as a list, so `tokenizer(text)["input_ids"]` is Python's TypeError of a list: pass
-              `return_dict=True`;
+            - its ids, as a list: for `tokenizer(text)["input_ids"]`, pass `return_dict=True`;
             - with `padding`, `return_offsets_mapping` or `return_overflowing_tokens`, and for a list of words
               with `is_split_into_words`: an `EncodingResult`;
             - with `return_dict`, a dict of lists (of lists of rows with `return_overflowing_tokens`);
@@ -1190,7 +1190,7 @@ class BPETokenizer(_core.Tokenizer):
             and return_tensors is None
             and (not options or options.keys() <= _OF_TEXTS)
         ):
-            return self.encode(text, add_special_tokens, allowed_special, **options)
+            return ResultList(self.encode(text, add_special_tokens, allowed_special, **options))
         from bpe_tokenizer.rows import is_one_text
 
         row = RowOptions(**options)
@@ -1207,13 +1207,13 @@ class BPETokenizer(_core.Tokenizer):
             return_tensors,
             **options,
         )
-        if not is_one:
-            return rows
         if isinstance(rows, dict):
-            is_batch = row.return_overflowing_tokens or return_tensors is not None
+            is_batch = not is_one or row.return_overflowing_tokens or return_tensors is not None
             return rows if is_batch else {name: column[0] for name, column in rows.items()}
+        if not is_one:
+            return ResultList(rows)
         is_row = row.is_split_into_words or row.return_overflowing_tokens or row.return_offsets_mapping
-        return rows[0] if is_row or padding else rows[0].input_ids
+        return rows[0] if is_row or padding else ResultList(rows[0].input_ids)
 
     def pad(
         self,

@@ -23,6 +23,7 @@ from bpe_tokenizer.chat.segment import Rendered, Segment
 from bpe_tokenizer.chat.template import Template
 from bpe_tokenizer.chat.template_selection import named_special_tokens, select_template, with_control_tokens
 from bpe_tokenizer.compiled import CompiledModel
+from bpe_tokenizer.decoding import ResultList
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import OptionError, TokenizerError, caller_level, escaped
 from bpe_tokenizer.options import Side
@@ -135,8 +136,8 @@ def apply_chat_template(
         return {name: column[0] for name, column in columns.items()} if single else columns
     names = ("input_ids", "assistant_masks") if return_assistant_mask else ("input_ids",)
     results = list(zip(*(columns[name] for name in names), strict=True))
-    plain = results if return_assistant_mask else [ids for (ids,) in results]
-    return plain if batched else plain[0]
+    plain = results if return_assistant_mask else [ResultList(ids) for (ids,) in results]
+    return ResultList(plain) if batched else plain[0]
 
 
 def encode_messages(
