@@ -64,8 +64,9 @@ TEST_PACKAGES := -r pyproject.toml 'pytest>=9' pytest-timeout pytest-xdist hypot
 sources = Cargo.toml $(wildcard Cargo.lock) $(shell find $(1) -name '*.rs' -o -name '*.json' -o -name Cargo.toml)
 CRATES := $(call sources,crates/core crates/formats crates/readers crates/python)
 WASM_CRATES := $(call sources,crates/core crates/formats crates/wasm)
-# The page's core.
-WASM := python/bpe_tokenizer/view/page/core.wasm
+# The page's core, and the page in one file, which the wheel carries.
+WASM := page/core.wasm
+PAGE_FILE := python/bpe_tokenizer/view/page.html
 WASM_TARGET := wasm32-unknown-unknown
 
 # Only the parts of llama.cpp that the tests use are compiled, with many sources in one unit, which those of ggml do not
@@ -90,8 +91,8 @@ demo: $(VENV)/.built  ## Train on Python's own sources, save, reload, encode and
 build: $(VENV)/.built  ## Build the extension into .venv and the page's core, when their sources changed
 
 # Fails if there is no core, or an old one, where the other targets go on.
-wasm: $(WASM)  ## Build the page's core for WebAssembly
-	@$(MAKE) --no-print-directory --question $(WASM)
+wasm: $(PAGE_FILE)  ## Build the page: its core for WebAssembly, and the file that the package opens
+	@$(MAKE) --no-print-directory --question $(PAGE_FILE)
 
 test:  ## Run the tests of the core and of the package (minutes)
 	$(MAKE) --jobs=2 test-rust $(VENV)/.test  # linking and installing leave a processor free
@@ -132,7 +133,7 @@ test-columns: $(VENV)/.built $(COLUMNS)/.installed  ## Take columns of Polars, D
 test-page: $(VENV)/.built $(PAGE)/.installed  ## Drive the page in Chromium (needs Debian's chromium, or playwright install)
 	PYTHONPATH=python $(PAGE)/bin/python -m pytest -m browser tests/view/browser $(PYTEST)
 
-test-pythons: $(WASM)  ## Build and test on each Python of pyenv, PATH and Debian sid (root, debootstrap); PYTHONS=--newest
+test-pythons: $(PAGE_FILE)  ## Build and test on each Python of pyenv, PATH and Debian sid (root, debootstrap); PYTHONS=--newest
 	$(PYTHON) tests/pythons.py $(PYTHONS) $(PYTEST)
 
 screenshots: $(VENV)/.built $(PAGE)/.installed  ## Take the pictures of README and docs/page.md (needs BPE_TOKENIZER_FIXTURES)
@@ -241,7 +242,7 @@ instructions:  ## Count the instructions of encoding, decoding and training, and
 clean:  ## Remove everything that was built or installed here
 	rm -rf $(VENV) target demo-output build .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find python course tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
-	rm -f python/bpe_tokenizer/_core.*.so $(WASM)
+	rm -f python/bpe_tokenizer/_core.*.so $(WASM) $(PAGE_FILE)
 
 # What is installed is recorded in stamp files; each rule runs again when a file it names has changed.
 
@@ -251,14 +252,17 @@ $(VENV)/.created:
 	$(PIP) 'maturin>=1.9,<2' 'uv>=0.13'
 	@touch $@
 
-$(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created $(WASM)
+$(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created $(PAGE_FILE)
 	@command -v $(CARGO) > /dev/null || { echo 'a Rust toolchain is needed: https://rustup.rs'; exit 1; }
 	@echo 'building the extension (a minute or two the first time)'
 	@MAKEFLAGS= $(INSTALL)
 	@touch $@
 
-# Without the target, everything works but the page, which says what is missing. The file appears at once, so that no
-# reader sees a part of it.
+# Without the target, everything works but the page, which says what is missing. The files appear at once, so that no
+# reader sees a part of one.
+$(PAGE_FILE): $(WASM) $(wildcard page/*.js page/*.css page/*.html page/*.py)
+	@! test -f $(WASM) || $(PYTHON) page/build.py $@
+
 $(WASM): $(WASM_CRATES)
 	@if test -d "$$(rustc --print sysroot)/lib/rustlib/$(WASM_TARGET)" || rustup --quiet target add $(WASM_TARGET); then \
 	    echo "building the page's core (a minute the first time)"; \

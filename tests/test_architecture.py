@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "python" / "bpe_tokenizer"
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-NAMED = re.findall(r"`((?:crates|python|course|tests|fuzz|benchmarks|docs|tools|\.ci)/[\w./-]+)`", TEXT)
+NAMED = re.findall(r"`((?:crates|python|course|tests|fuzz|benchmarks|docs|tools|page|\.ci)/[\w./-]+)`", TEXT)
 FILES = {
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))

@@ -80,8 +80,11 @@ def test_make_wasm_fails_without_a_core_where_the_other_targets_go_on(tmp_path: 
         (tmp_path / name).chmod(0o755)
     (tmp_path / "Cargo.toml").touch()
     shutil.copy(ROOT / "Makefile", tmp_path)
-    core = tmp_path / "python" / "bpe_tokenizer" / "view" / "page" / "core.wasm"
-    core.parent.mkdir(parents=True)
+    core = tmp_path / "page" / "core.wasm"
+    page = tmp_path / "python" / "bpe_tokenizer" / "view" / "page.html"
+    core.parent.mkdir()
+    page.parent.mkdir(parents=True)
+    (core.parent / "build.py").write_text("import sys, pathlib\npathlib.Path(sys.argv[1]).touch()\n")
 
     def make(target: str) -> tuple[bool, list[str]]:
         path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
@@ -100,8 +103,9 @@ def test_make_wasm_fails_without_a_core_where_the_other_targets_go_on(tmp_path: 
         "the page has no core: the Rust target wasm32-unknown-unknown is missing and rustup cannot add it"
     ]
     assert make("wasm") == (False, said)
-    assert make(str(core.relative_to(tmp_path))) == (True, said)  # what the other targets need
+    assert make(str(page.relative_to(tmp_path))) == (True, said)  # what the other targets need
     core.touch()
     assert make("wasm") == (True, [])
+    assert page.exists()
     os.utime(core, (10**9, 10**9))  # an old core is not the core of these sources
     assert make("wasm") == (False, said)

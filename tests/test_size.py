@@ -18,14 +18,14 @@ def test_what_counts(tmp_path: Path) -> None:
         "crates/core/src/lib.rs": (
             "//! A\n\nfn f() {\n    // b\n}\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\nfn h() {}\n"
         ),
-        "python/bpe_tokenizer/view/page/a.js": "/* a\n * b */\n// c\nx = 1; // d\n",
+        "page/a.js": "/* a\n * b */\n// c\nx = 1; // d\n",
         "tests/test_a.py": "# a\n\nx = 1\n",
     }
     for name, source in sources.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(source, encoding="utf-8")
     counted = {name: lines for name, lines, _ in SIZE["report"](tmp_path) if lines}
-    rooms = {"crates/core/src/": 3, "python/bpe_tokenizer/view/page/": 1, ".": 5, "tests/": 3}
+    rooms = {"crates/core/src/": 3, "page/": 1, ".": 5, "tests/": 3}
     totals = {"Rust in all": 3, "page in all": 1, "Python in all": 5, "tests in all": 3}
     assert counted == rooms | totals
 

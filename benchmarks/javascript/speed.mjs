@@ -9,7 +9,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { Core } from "../../python/bpe_tokenizer/view/page/core.js";
+import { Core } from "../../page/core.js";
 
 const ROUNDS = 5;
 const [texts, vocabularies, modules] = process.argv.slice(2);
@@ -18,7 +18,7 @@ if (!texts || !vocabularies) {
   process.exit(2);
 }
 
-const wasm = readFileSync(new URL("../../python/bpe_tokenizer/view/page/core.wasm", import.meta.url));
+const wasm = readFileSync(new URL("../../page/core.wasm", import.meta.url));
 const core = await Core.start(wasm);
 const published = JSON.parse(readFileSync(join(texts, "published.json"), "utf8"));
 const require = modules && createRequire(pathToFileURL(join(resolve(modules), "package.json")));

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-import bpe_tokenizer
-
 __all__ = ["needs_node", "page_modules", "run_node"]
 
-_PAGE = Path(bpe_tokenizer.__file__).parent / "view" / "page"
+_PAGE = Path(__file__).parents[2] / "page"
 _NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(_NODE is None, reason="node is not installed")
 

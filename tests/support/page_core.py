@@ -1,4 +1,4 @@
-"""Whether the page's core in WebAssembly is built; a machine without its Rust target has none."""
+"""Whether the page is built; a machine without the Rust target of WebAssembly has none."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import pytest
 
 __all__ = ["HAS_CORE", "needs_core"]
 
-HAS_CORE = resources.files("bpe_tokenizer.view").joinpath("page", "core.wasm").is_file()
-needs_core = pytest.mark.skipif(not HAS_CORE, reason="core.wasm is missing: run `make wasm`")
+HAS_CORE = resources.files("bpe_tokenizer.view").joinpath("page.html").is_file()
+needs_core = pytest.mark.skipif(not HAS_CORE, reason="page.html is missing: run `make wasm`")

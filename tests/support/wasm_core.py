@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-import bpe_tokenizer
-
 __all__ = ["WASM", "Encoded", "TrapError", "WasmCore", "WasmError", "WasmTokenizer"]
 
-WASM = Path(bpe_tokenizer.__file__).parent / "view" / "page" / "core.wasm"
+WASM = Path(__file__).parents[2] / "page" / "core.wasm"
 
 Numbers = npt.NDArray[np.uint32]
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 
-const page = new URL("../../python/bpe_tokenizer/view/page/", import.meta.url);
+const page = new URL("../../page/", import.meta.url);
 const { Core, CoreError } = await import(new URL("core.js", page));
 const core = await Core.start(readFileSync(new URL("core.wasm", page)));
 const pattern = "\\p{L}+|\\s+|[^\\s\\p{L}]+";

@@ -26,7 +26,7 @@ from chat_cases import MARKUP, SPECIAL, chat_tokenizer
 from conversations import ATTACKS
 from sampling import sample_size
 
-PAGE = Path(page_module.__file__).parent / "page"
+PAGE = Path(__file__).parents[2] / "page"
 TEMPLATES = page_module._chat_data()["templates"]
 ROLES = ("system", "user", "assistant", "tool")
 STRANGE_ROLES = (

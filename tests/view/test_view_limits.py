@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.view import page as page_module
 from bpe_tokenizer.view import server
+from page_core import HAS_CORE
 
 pytest.importorskip("starlette", reason="the local page needs starlette")
 pytest.importorskip("uvicorn", reason="the local page needs uvicorn")
-if not page_module._FILES.joinpath("core.wasm").is_file():
-    pytest.skip("core.wasm is missing: run `make wasm`", allow_module_level=True)
+if not HAS_CORE:
+    pytest.skip("page.html is missing: run `make wasm`", allow_module_level=True)
 
 HOST = (b"host", b"127.0.0.1:8000")
 Headers = list[tuple[bytes, bytes]]

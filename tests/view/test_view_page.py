@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from page.build import COMMENT, EXPORT, IMPORT, SOURCES, build
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.errors import MissingDependencyError, OptionError, SpecialTokenError
@@ -20,12 +21,9 @@ from bpe_tokenizer.view import page as page_module
 from bpe_tokenizer.view.packed import pack
 from bpe_tokenizer.view.page import MAX_TEXT, content_security_policy, page, published_names
 from html_tree import ATTACKS, Tree, check_page
+from page_core import needs_core
 
 CORPUS = "low low low lower lowest newer newer newest wider widest </script> \"'&<b>é🙂" * 3
-SOURCES = Path(page_module.__file__).with_suffix("")
-needs_core = pytest.mark.skipif(
-    not SOURCES.joinpath("core.wasm").is_file(), reason="core.wasm is missing: run `make wasm`"
-)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +82,11 @@ def test_the_page_holds_its_core_and_its_worker() -> None:
 
 
 @needs_core
+def test_the_file_of_the_page_is_that_of_its_sources() -> None:
+    assert page_module._html() == build()
+
+
+@needs_core
 def test_a_page_without_tokenizers_is_small() -> None:
     assert len(page({}).encode()) < 1_480_000
 
@@ -121,11 +124,11 @@ def test_a_text_that_a_browser_could_not_lay_out_is_refused(tokenizer: BPETokeni
 def test_without_its_core_the_error_says_what_to_do(
     tokenizer: BPETokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_module, "_FILES", tmp_path)
-    page_module._parts.cache_clear()
-    with pytest.raises(MissingDependencyError, match=r"core\.wasm.*`make wasm`.*wheel"):
+    monkeypatch.setattr(page_module, "_FILE", tmp_path / "page.html")
+    page_module._html.cache_clear()
+    with pytest.raises(MissingDependencyError, match=r"page\.html.*`make wasm`.*wheel"):
         page({"a": tokenizer})
-    page_module._parts.cache_clear()
+    page_module._html.cache_clear()
 
 
 def test_top_level_names_are_unique() -> None:
@@ -143,7 +146,7 @@ def test_top_level_names_are_unique() -> None:
 def test_modules_keep_the_form_that_joining_them_needs() -> None:
     for path in SOURCES.glob("*.js"):
         source = path.read_text(encoding="utf-8")
-        rest = page_module._EXPORT.sub("", page_module._IMPORT.sub("", source))
+        rest = EXPORT.sub("", IMPORT.sub("", source))
         assert not re.search(r"^(import|export)\b", rest, re.MULTILINE), path.name
         assert "import.meta" not in source
         assert not re.search(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval)\b", source), (
@@ -151,4 +154,4 @@ def test_modules_keep_the_form_that_joining_them_needs() -> None:
         )
         # Comments at the beginning of a line are left out of the page, also inside a text.
         for text in re.findall(r"`[^`]*`", source):
-            assert not page_module._COMMENT.search(text), path.name
+            assert not COMMENT.search(text), path.name

@@ -17,11 +17,11 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.errors import MissingDependencyError, OptionError
 from bpe_tokenizer.formats import registry
-from bpe_tokenizer.view import page as page_module
 from bpe_tokenizer.view.packed import pack
 from bpe_tokenizer.view.page import content_security_policy
 from bpe_tokenizer.view.server import create_app, open_socket
 from html_tree import check_page
+from page_core import HAS_CORE
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +68,8 @@ def ask(app: Any, method: str, path: str, *, query: str = "", body: bytes = b"",
 @pytest.fixture(scope="module")
 def app(tokenizer: BPETokenizer) -> Any:
     pytest.importorskip("starlette", reason="the local page needs starlette")
-    if not page_module._FILES.joinpath("core.wasm").is_file():
-        pytest.skip("core.wasm is missing: run `make wasm`")
+    if not HAS_CORE:
+        pytest.skip("page.html is missing: run `make wasm`")
     return create_app({"a": tokenizer, "saved/b": tokenizer}, "low", load=BPETokenizer.load)
 
 

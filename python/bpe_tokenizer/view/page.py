@@ -1,21 +1,20 @@
-"""The page Piecewise as one file: its own scripts and styles, the core in WebAssembly, and tokenizers.
+"""The page Piecewise with tokenizers, a text and the tables that it shares with the package, as one file.
 
 The page encodes, trains and traces in the browser. It requests nothing, except from the local server of
-`bpe-tokenizer view`.
+`bpe-tokenizer view`. `page/` in the repository has its sources, which `make wasm` joins to `page.html`.
 """
 
 from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from html import escape
+from html import unescape
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.errors import MissingDependencyError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.special_tokens import AllowedSpecial
@@ -28,30 +27,9 @@ __all__ = ["MAX_TEXT", "content_security_policy", "packed_gzip", "page", "publis
 # Characters. Chromium's text field takes seconds to lay out a longer text, and its tab may run out of memory.
 MAX_TEXT = 5_000_000
 
-_FILES = resources.files(__package__).joinpath("page")
-# The style sheets, in the order of the cascade; those of modes follow.
-_FIRST_STYLES = ("theme.css", "layout.css", "chips.css")
-# No code of the page has any other form of import or export.
-_IMPORT = re.compile(r'^import \{[^{}]+\} from "\./(\w+\.js)";?\n', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:async )?function\b|class\b|const\b|let\b)", re.MULTILINE)
-# Comments that begin their line. The page is for people who read its sources in the repository.
-_COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)[ \t]*\n", re.MULTILINE | re.DOTALL)
-_FIELD = re.compile(r"\[\[(\w+)\]\]")
-_ICON = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="3" width="12" height="11" '
-    'rx="3.5" fill="#b9a8f5"/><rect x="18" y="3" width="12" height="11" rx="3.5" fill="#7fc8a9"/>'
-    '<rect x="2" y="18" width="28" height="11" rx="3.5" fill="#5340c4"/></svg>'
-)
-
-
-class _Parts(NamedTuple):
-    """The parts of the page that are the same for all texts and tokenizers."""
-
-    html: str
-    style: str
-    script: str
-    worker: str
-    wasm: str
+_FILE = resources.files(__package__).joinpath("page.html")
+_FIELD = re.compile(r"\[\[(connect|data|tokenizers)\]\]")
+_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">')
 
 
 def page(
@@ -73,7 +51,7 @@ def page(
         server: Whether the page may request `tokenizers/NAME` from the server that it comes from.
 
     Raises:
-        MissingDependencyError: The installation lacks the core in WebAssembly.
+        MissingDependencyError: The installation lacks `page.html`.
         OptionError: The text is longer than `MAX_TEXT`.
         SpecialTokenError: The set names a token that no tokenizer has.
 
@@ -91,7 +69,6 @@ def page(
         )
     if isinstance(allowed_special, set):
         _check_known(tokenizers, allowed_special)
-    parts = _parts()
     data = {
         "version": _version(),
         "text": text,
@@ -102,9 +79,7 @@ def page(
         "chat": _chat_data(),
     }
     fields = {
-        "policy": escape(content_security_policy(server=server)),
-        "icon": f"data:image/svg+xml;base64,{base64.b64encode(_ICON.encode()).decode()}",
-        "style": parts.style,
+        "connect": _connections(server),
         "data": _json(data),
         "tokenizers": _json(
             [
@@ -112,11 +87,8 @@ def page(
                 for name, each in tokenizers.items()
             ]
         ),
-        "wasm": parts.wasm,
-        "worker": parts.worker,
-        "script": parts.script,
     }
-    return _FIELD.sub(lambda field: fields[field[1]], parts.html)
+    return _FIELD.sub(lambda field: fields[field[1]], _html())
 
 
 def content_security_policy(*, server: bool = False) -> str:
@@ -127,19 +99,14 @@ def content_security_policy(*, server: bool = False) -> str:
 
     Source: https://www.w3.org/TR/CSP3/
     """
-    parts = _parts()
-    rules = (
-        "default-src 'none'",
-        f"style-src {_hash(parts.style)}",
-        # The core is WebAssembly. The worker inherits this policy.
-        f"script-src {_hash(parts.script)} 'wasm-unsafe-eval'",
-        "worker-src blob:",
-        "img-src data:",
-        *(["connect-src 'self'"] if server else []),
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
-    return "; ".join(rules)
+    found = _POLICY.search(_html())
+    if not found:
+        raise AssertionError("page.html has no Content-Security-Policy")
+    return unescape(found[1]).replace("[[connect]]", _connections(server))
+
+
+def _connections(server: bool) -> str:
+    return "'self'" if server else "'none'"
 
 
 def published_names() -> list[dict[str, Any]]:
@@ -212,57 +179,15 @@ def _version() -> str:
 
 
 @cache
-def _parts() -> _Parts:
-    wasm = _FILES.joinpath("core.wasm")
-    if not wasm.is_file():
+def _html() -> str:
+    if not _FILE.is_file():
         raise MissingDependencyError(
-            "this installation lacks core.wasm, the core of the page: run `make wasm` in the repository, or "
-            "install a wheel"
+            "this installation lacks page.html, the page with its core: run `make wasm` in the repository, "
+            "or install a wheel"
         )
-    style = "\n".join(_COMMENT.sub("", _read(name)) for name in _styles())
-    # A block keeps the worker's names out of its global object.
-    worker = f'"use strict";\n{{\n{_script("worker.js")}}}\n'
-    return _Parts(_read("index.html"), style, _script("app.js"), worker, _wasm_base64(wasm.read_bytes()))
-
-
-def _styles() -> Iterator[str]:
-    yield from _FIRST_STYLES
-    names = (each.name for each in _FILES.iterdir())
-    yield from sorted(name for name in names if name.endswith(".css") and name not in _FIRST_STYLES)
-
-
-def _script(first: str) -> str:
-    """Join a module and all that it imports, each after its imports, to one script."""
-    sources: dict[str, str] = {}
-
-    def add(name: str) -> None:
-        source = _read(name)
-        for imported in _IMPORT.findall(source):
-            if imported not in sources:
-                add(imported)
-        sources[name] = _EXPORT.sub("", _COMMENT.sub("", _IMPORT.sub("", source)))
-
-    add(first)
-    script = "\n".join(sources.values())
-    for forbidden in ("</script", "<!--", "<script"):
-        if forbidden in script.lower():
-            raise AssertionError(f"a script of the page contains {forbidden}")
-    return script
-
-
-def _read(name: str) -> str:
-    return _FILES.joinpath(name).read_text(encoding="utf-8")
-
-
-def _wasm_base64(data: bytes) -> str:
-    return base64.b64encode(gzip.compress(data, mtime=0)).decode()
+    return _FILE.read_text(encoding="utf-8")
 
 
 def _json(value: object) -> str:
     """Write JSON that no string can end: inside a script, HTML knows only `<` as the start of anything."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _hash(source: str) -> str:
-    digest = hashlib.sha256(source.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
