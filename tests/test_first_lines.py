@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import bpe_tokenizer
-from command_line import in_process
 
 TEXT = "low lower lowest the lowest low\nthe new newest, newer and lower\n" * 4
 ERROR = r"!! "
@@ -149,44 +148,6 @@ HABITS: dict[str, list[tuple[str, str]]] = {
     ],
 }
 
-# The same for a shell: a command, and what it prints or what its error says.
-COMMANDS: list[tuple[str, str]] = [
-    ("", "!! Commands:"),
-    ("train corpus.txt", "!! Example: bpe-tokenizer train --corpus corpus.txt --output DIR"),
-    ("train --corpus corpus.txt --vocab-size 270 --output m --quiet", ""),
-    ("train --corpus nothing.txt --output k", "!! there is no file nothing.txt"),
-    ("train --corpus corpus.txt --vocab_size 270 -o k -q", ""),
-    ("train corpus.txt -o k", "!! write --corpus corpus.txt"),
-    ("train --input corpus.txt", "!! write --corpus"),
-    ("encode m low", "!! write --tokenizer m --text low"),
-    ("encode -t m low", "!! write --text low"),
-    ("encode -t m -f corpus.txt --count", "88"),
-    ("count --tokenizer m --file corpus.txt", "!! bpe-tokenizer encode --count --tokenizer"),
-    ("view -t m --text low", "low\n1 token"),
-    ("encode --tokenizer m --text low", "269"),
-    ("encode -t m --text low --text lower", "!! --text is one text; run the command once for each"),
-    (
-        "encode --count -t m corpus.txt nothing.txt",
-        "!! write --file corpus.txt; there is no file nothing.txt",
-    ),
-    ("encode -t m --text low --pieces", "!! --show-tokens shows the tokens too"),
-    ("encode -t m --text low --max-length 1", "!! end the line with | cut -d ' ' -f -N"),
-    ("encode -t m --lines -f corpus.txt", "!! bpe-tokenizer tokenize-corpus --tokenizer NAME"),
-    ("encode -t m -f corpus.txt.gz --count", "88"),
-    ("train --corpus corpus.txt.gz --vocab-size 270 -o z -q", ""),
-    ("train --corpus corpus.txt -o k.model", "!! `bpe-tokenizer convert IN OUT --to gguf`"),
-    ("encode --tokenizer m --file corpus.txt", "269 "),
-    ("decode --tokenizer m 257", "!! write --ids 257"),
-    ("convert m h --to hf", "270 tokens saved in h (huggingface)"),
-    ("decode --tokenizer m --ids 269", "low"),
-    ("info m", "!! write --tokenizer m"),
-    ("info --tokenizer m", "vocabulary size 270"),
-    ("encode --tokenizer gpt2 --text hi", "!! --download"),
-    ("tokenize low", "!! No such command 'tokenize'. Did you mean"),
-    ("convert m", "!! Example: bpe-tokenizer convert DIR out.gguf --to gguf"),
-    ("chat", "!! Example: bpe-tokenizer chat --model model.gguf"),
-]
-
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -225,20 +186,3 @@ def test_the_lines_of_a_habit(habit: str) -> None:
             exec(line, names)
         else:
             assert repr(eval(line, names)) == wanted, line
-
-
-def test_the_commands_of_a_newcomer(
-    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "120")
-    run = in_process(capfdbinary, monkeypatch)
-    for command, wanted in COMMANDS:
-        done = run(*command.replace("'", "").split())
-        if wanted.startswith(ERROR):
-            assert done.code in (1, 2), command
-            assert wanted.removeprefix(ERROR) in done.err, (command, done.err)
-            assert "Traceback" not in done.err
-        else:
-            assert (done.code, done.err) == (0, ""), command
-            assert done.text.startswith(wanted), (command, done.text)

@@ -29,17 +29,6 @@ def test_encode_prints_the_ids_of_a_text(run: Run, directory: Path, tokenizer: B
     assert ids_of(run("encode", "--tokenizer", directory, "--text", "")) == []
 
 
-def test_encode_reads_a_file_or_standard_input_untouched(
-    run: Run, directory: Path, tokenizer: BPETokenizer, tmp_path: Path
-) -> None:
-    data = HOSTILE.encode()
-    (tmp_path / "text").write_bytes(data)
-    expected = tokenizer.encode(HOSTILE)
-    assert ids_of(run("encode", "--tokenizer", directory, "--file", tmp_path / "text")) == expected
-    assert ids_of(run("encode", "--tokenizer", directory, "--file", "-", stdin=data)) == expected
-    assert ids_of(run("encode", "--tokenizer", directory, stdin=data)) == expected
-
-
 def test_encode_recognises_the_special_tokens_that_it_is_told(
     run: Run, directory: Path, tokenizer: BPETokenizer
 ) -> None:
@@ -54,12 +43,6 @@ def test_encode_recognises_the_special_tokens_that_it_is_told(
     assert encode("--allowed-special", "all") == tokenizer.encode(text, allowed_special="all")
     assert encode("--allowed-special", "<|end|>") == tokenizer.encode(text, allowed_special={"<|end|>"})
     assert encode("--allowed-special", "<|end|>", "<|other|>") == encode("--allowed-special", "all")
-
-
-def test_encode_as_json(run: Run, directory: Path, tokenizer: BPETokenizer) -> None:
-    result = json.loads(run("encode", "--tokenizer", directory, "--text", HOSTILE, "--json").text)
-    assert result["ids"] == tokenizer.encode(HOSTILE)
-    assert result["tokens"] == tokenizer.convert_ids_to_tokens(result["ids"])
 
 
 def test_encode_counts_the_ids(run: Run, directory: Path, tokenizer: BPETokenizer, tmp_path: Path) -> None:
@@ -104,15 +87,6 @@ def test_encode_shows_tokens_on_a_terminal_that_lacks_their_characters(directory
         out, err = running.communicate(timeout=60)
     assert (running.returncode, err) == (0, b"")
     assert out.endswith(b"\\xe4|\\xb8|\\xad\n")
-
-
-@pytest.mark.parametrize("command", ["encode", "decode"])
-def test_with_no_input_named_and_none_piped_in_there_is_nothing_to_do(
-    run: Run, directory: Path, command: str
-) -> None:
-    result = run(command, "--tokenizer", directory, stdin=None)
-    assert result.code == 2
-    assert "no input" in result.err
 
 
 # decode

@@ -19,7 +19,7 @@ from bpe_tokenizer.cli.streams import wrapped
 from bpe_tokenizer.cli.usage import in_options
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.train import progress
-from command_line import TEXT, Result, Run, process
+from command_line import TEXT, Run, process
 
 
 def test_an_expected_error_is_one_line(run: Run, directory: Path, tmp_path: Path, corpus: Path) -> None:
@@ -263,17 +263,6 @@ def test_a_reader_that_goes_away_is_no_error(
         running.stdout.close()
         assert running.stderr.read() == b""
         assert running.wait(timeout=60) == 141
-
-
-def test_earlier_names_of_options_still_work(run: Run, corpus: Path, tmp_path: Path) -> None:
-    for name in ("--pattern", "--split-pattern"):
-        out = tmp_path / name
-        result = run(
-            "train", "--corpus", corpus, "--output", out, "--vocab-size", 260, name, "gpt2", "--quiet"
-        )
-        assert result == Result(0, b"", "")
-    made = [(tmp_path / name / "tokenizer.json").read_bytes() for name in ("--pattern", "--split-pattern")]
-    assert made[0] == made[1]
 
 
 def test_summaries_count_one_document(run: Run, corpus: Path, tmp_path: Path) -> None:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -150,35 +146,3 @@ def test_errors(
     assert "Traceback" not in result.err
     if code == 1:
         assert result.err.count("\n") == 1
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is another thing there")
-@pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c(saved: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    options = [
-        "--tokenizer",
-        saved,
-        "--output",
-        out,
-        "--corpus",
-        "-",
-        "--shard-tokens",
-        "50000",
-        "--documents",
-        "line",
-    ]
-    command_line = [sys.executable, "-m", "bpe_tokenizer", "tokenize-corpus", *map(str, options)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command_line, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        assert process.stdin is not None
-        process.stdin.write(b"low\n" * 4_000_000)  # several batches
-        process.stdin.flush()
-        while process.poll() is None and not list(out.glob("tokens-*")):
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, error = process.communicate()
-    assert process.returncode == 130
-    assert error == b""
-    assert not list(out.glob(".*"))
-    assert not (out / "manifest.json").exists()

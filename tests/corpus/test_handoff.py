@@ -239,24 +239,6 @@ def test_pack_parquet_with_validation(
         assert all(sum(row["seq_lengths"]) == 16 for row in rows[:-1])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"pack": 8}, "nanogpt has no packed sequences"),
-        ({"pack": 1, "format": "npy"}, "pack is 1"),
-        ({"pack": 8, "format": "npy", "shard_tokens": 7}, "pack is 8 and shard_tokens is 7"),
-        ({"pack": 8, "format": "npy", "pack_strategy": "first-fit"}, "pack_strategy is 'first-fit'"),
-        ({"val_fraction": 1}, "val_fraction is 1.0; it must be"),
-    ],
-)
-def test_wrong_options(
-    options: dict[str, Any], message: str, corpus: list[Path], tmp_path: Path, tokenizer: BPETokenizer
-) -> None:
-    with pytest.raises(OptionError, match=message):
-        tokenize_corpus(corpus, tmp_path / "out", tokenizer, **options)
-    assert not (tmp_path / "out").exists()
-
-
 def test_command_line(
     corpus: list[Path], tmp_path: Path, tokenizer: BPETokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_tokenizer.corpus import packed_shards, packing
-from bpe_tokenizer.corpus.packed_shards import PackedSequences, check_pack, packed_format
+from bpe_tokenizer.corpus.packed_shards import PackedSequences, packed_format
 from bpe_tokenizer.corpus.packing import (
     BestFitPacker,
     ConcatPacker,
@@ -28,7 +28,7 @@ from bpe_tokenizer.corpus.packing import (
     best_fit,
     split_into_sequences,
 )
-from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.errors import CorpusError
 from token_files import flat
 
 SIZES = st.integers(2, 9)
@@ -239,15 +239,3 @@ def test_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths[1].unlink()
     with pytest.raises(CorpusError, match="cannot be read"):
         PackedSequences.load(paths[0])
-
-
-def test_wrong_options() -> None:
-    with pytest.raises(OptionError, match=r"llm\.c has no packed sequences"):
-        packed_format("llm.c", 8)
-    with pytest.raises(OptionError, match="pack is 1; it must be from 2"):
-        packed_format("npy", 1)
-    with pytest.raises(OptionError, match="pack is 8 and shard_tokens is 7"):
-        check_pack("npy", 8, 7)
-    wrong: Any = "first-fit"
-    with pytest.raises(OptionError, match="pack_strategy is 'first-fit'; it must be 'concat' or 'best-fit'"):
-        packed_format("npy", 8, wrong)

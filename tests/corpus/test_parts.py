@@ -257,28 +257,6 @@ def test_runs_with_and_without_parts_are_not_mixed(
         tokenize_corpus(files, tmp_path / "mine", tokenizer, part=0, of=1)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"part": 0}, "part and of belong together"),
-        ({"of": 2}, "part and of belong together"),
-        ({"part": 2, "of": 2}, "part is 2; it must be from 0 to 1"),
-        ({"part": -1, "of": 2}, "part is -1"),
-        ({"part": 0, "of": 0}, "of is 0; it must be at least 1"),
-        ({"part": 0, "of": 1, "overwrite": True}, "overwrite is not possible with part"),
-        ({"part": 0, "of": 1, "unit_bytes": 0}, "unit_bytes is 0"),
-        ({"part": 0, "of": 1, "unit_bytes": "much"}, "unit_bytes is 'much'"),
-        ({"shuffle": -1}, "shuffle is -1"),
-    ],
-)
-def test_options_that_are_wrong(
-    options: Any, said: str, files: list[Path], tmp_path: Path, tokenizer: BPETokenizer
-) -> None:
-    with pytest.raises(OptionError, match=said):
-        tokenize_corpus(files, tmp_path / "out", tokenizer, **options)
-    assert not (tmp_path / "out").exists()
-
-
 def test_standard_input_has_no_parts(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     with pytest.raises(OptionError, match="standard input"):
         tokenize_corpus("-", tmp_path / "out", tokenizer, part=0, of=1)

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import os
-import random
-import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,7 +13,6 @@ from typing import Any
 
 import pytest
 
-import small_batches
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus.checksums import HashingFile
 from bpe_tokenizer.corpus.shards import FORMATS
@@ -26,7 +20,7 @@ from bpe_tokenizer.corpus.unit_shards import ShardFile
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
-from token_files import as_jsonl, contents, flat, read_all
+from token_files import contents
 
 # Runs that go on
 
@@ -271,66 +265,3 @@ def test_the_system_writes_a_file_while_it_is_made(tmp_path: Path, monkeypatch: 
     starts, ends = zip(*parts, strict=True)
     assert [0, *ends] == [*starts, ends[-1]]
     assert 30_000_000 < ends[-1] <= 50_000_000
-
-
-SUPPORT = str(Path(small_batches.__file__).parent)
-RUN = """
-import sys
-from bpe_tokenizer import BPETokenizer
-support, tokenizer, corpus, out, name = sys.argv[1:]
-sys.path.insert(0, support)
-from line_documents import tokenize_corpus
-from small_batches import patch_batches
-patch_batches(7)
-tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), name, shard_tokens=2000)
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills like SIGKILL here")
-@pytest.mark.parametrize(
-    ("name", "runs"),
-    [
-        pytest.param("megatron", 4, marks=pytest.mark.sampled(0.25, "long tests")),
-        *(pytest.param(name, 15, marks=pytest.mark.slow) for name in FORMATS),
-    ],
-)
-def test_a_killed_run_goes_on(name: Any, runs: int, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    if name == "parquet":
-        pytest.importorskip("pyarrow")
-    tokenizer.save(tmp_path / "tokenizer")
-    chance = random.Random(name)
-    texts = ["".join(chance.choices("abcde fgh\n", k=chance.randrange(200))) for _ in range(2000)]
-    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(as_jsonl(texts)))
-    with run(tmp_path, "whole", name) as process:
-        assert process.wait() == 0
-    expected = contents(tmp_path / "whole")
-    assert len(expected) > 30
-    kills = 0
-    for _ in range(runs):
-        with run(tmp_path, "killed", name) as process:
-            wait_for_shards(process, tmp_path / "killed", chance.randrange(1, 6))
-            time.sleep(chance.uniform(0, 0.03))
-            process.kill()
-            kills += process.wait() == -signal.SIGKILL
-    # Each run goes on from the one before, so the last of many may have ended.
-    record = tmp_path / "killed" / "unit-00000.unfinished.json"
-    assert not record.exists() or json.loads(record.read_bytes())["shards"]
-    with run(tmp_path, "killed", name) as process:
-        assert process.wait() == 0
-    assert kills >= 1
-    assert contents(tmp_path / "killed") == expected
-    assert read_all(name, tmp_path / "killed") == flat(
-        [[*tokenizer.encode(text), tokenizer.eos_token_id or 0] for text in texts]
-    )
-
-
-def run(directory: Path, out: str, name: str) -> subprocess.Popen[bytes]:
-    arguments = [str(directory / each) for each in ("tokenizer", "c.jsonl.gz", out)]
-    return subprocess.Popen([sys.executable, "-c", RUN, SUPPORT, *arguments, name])
-
-
-def wait_for_shards(process: subprocess.Popen[bytes], directory: Path, more: int) -> None:
-    """Wait until a run has written some files more than there were, or ended."""
-    wanted = len(list(directory.glob("tokens-*"))) + more
-    while process.poll() is None and len(list(directory.glob("tokens-*"))) < wanted:
-        time.sleep(0.001)

@@ -72,11 +72,12 @@ def test_megatron(
     assert [flat(rows) for rows in shards] == portions(ids, 25)
 
 
-def test_npy(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]) -> None:
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "npy", shard_tokens=25)
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_npy(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], dtype: Any) -> None:
+    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "npy", shard_tokens=25, dtype=dtype)
     arrays: list[npt.NDArray[Any]] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in made.files]
     assert [array.tolist() for array in arrays] == portions(ids, 25)
-    assert all(array.dtype == np.uint16 and array.ndim == 1 for array in arrays)
+    assert all(array.dtype == dtype and array.ndim == 1 for array in arrays)
 
 
 def test_parquet(

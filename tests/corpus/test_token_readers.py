@@ -393,16 +393,6 @@ def test_samples_of_megatron(
 # NumPy and Parquet
 
 
-@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
-def test_numpy(
-    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], dtype: TokenType
-) -> None:
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "npy", dtype=dtype, shard_tokens=1500)
-    arrays: list[npt.NDArray[Any]] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in made.files]
-    assert all(array.dtype == dtype and isinstance(array, np.memmap) for array in arrays)
-    assert np.concatenate(arrays).tolist() == flat(ids)
-
-
 def test_pyarrow_and_polars(
     corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
 ) -> None:

@@ -106,6 +106,10 @@ PRE_TOKENIZERS: dict[str, Any] = {
     "several": steps(
         "p", SPACES, {"type": "Punctuation"}, digits(True), split("o", "String", "MergedWithNext")
     ),
+    "strings with signs": steps(
+        "p", split("w.", "String"), split("[-+]$^#", "String"), split(".", "String", "Removed")
+    ),
+    "nested": steps("p", steps("p", split("o"), split("r")), digits(True)),
     "removed twice": steps("p", split("e", "String", "Removed"), split("l", "String", "Removed")),
 }
 # What stands where a file of characters has its last step, or a file of bytes some before or behind.
@@ -261,6 +265,7 @@ def parts() -> dict[str, Build]:
         result[f"characters, {name}"] = partial(small_characters, pre_tokenizer=step)
     for name, step in BYTE_LEVELS.items():
         result[f"bytes, {name}"] = partial(of_bytes, pre_tokenizer=step)
+    result["bytes, a decoder in a sequence"] = partial(of_bytes, decoder=steps("d", byte_level()))
     for name, step in DECODERS.items():
         build = partial(small_characters, decoder=step, normalizer=LLAMA_NORMALIZER)
         result[f"characters, decoder {name}"] = build

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, _core
+from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.errors import TokenizerError
 from hf_files import (
     BYTE_LEVEL,
-    LLAMA3_REGEX,
     added_token,
     byte_level,
     bytes_vocab,
-    sequence,
-    split,
     template,
     tokenizer_json,
     write,
@@ -28,7 +25,7 @@ from hostile import after_a_letter, code_points, hostile_texts, special_token_te
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-from peers.hf_compare import assert_same, assert_same_ids, theirs_of, well_formed
+from peers.hf_compare import assert_same, assert_same_ids, theirs_of
 
 pytestmark = pytest.mark.peer
 
@@ -69,34 +66,6 @@ def gpt2(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Tokeni
     return both(tmp_path_factory.mktemp("gpt2"), document)
 
 
-@pytest.fixture(scope="session")
-def llama3_like(
-    ranks: Callable[[str], dict[bytes, int]], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Tokenizer, BPETokenizer]:
-    """Llama 3's settings over cl100k's ranks: merges as pairs, `ignore_merges`, specials after a gap-free
-    vocabulary, a post-processor in a sequence."""
-    tokens = {rank: token for token, rank in ranks("cl100k_base").items()}
-    core = _core.Model(tokens, None, split_patterns=[])
-    size = len(tokens)
-    names = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>", "«special»", "日本"]
-    document = tokenizer_json(
-        core.printable_vocab(),
-        core.printable_merges(),
-        ignore_merges=True,
-        added=[added_token(size + index, name, special=name != "日本") for index, name in enumerate(names)],
-        pre_tokenizer=sequence(split(LLAMA3_REGEX)),
-        post_processor={
-            "type": "Sequence",
-            "processors": [
-                BYTE_LEVEL,
-                template("<|begin_of_text|>", "$A", ids={"<|begin_of_text|>": [size]}),
-            ],
-        },
-    )
-    document["decoder"] = {"type": "Sequence", "decoders": [BYTE_LEVEL]}
-    return both(tmp_path_factory.mktemp("llama3"), document)
-
-
 @pytest.mark.fixtures
 @pytest.mark.parametrize("corpus_name", CORPORA)
 def test_gpt2_on_a_sample_of_each_corpus(
@@ -128,25 +97,6 @@ def test_gpt2_on_every_code_point(gpt2: tuple[Tokenizer, BPETokenizer]) -> None:
         stop = start + 0x10000
         assert_same_ids(*gpt2, list(code_points(start, stop)))
         assert_same_ids(*gpt2, list(after_a_letter(code_points(start, stop))))
-
-
-@pytest.mark.fixtures
-@pytest.mark.parametrize("corpus_name", CORPORA)
-def test_llama3_like_on_a_sample_of_each_corpus(
-    llama3_like: tuple[Tokenizer, BPETokenizer], documents: Documents, corpus_name: str
-) -> None:
-    assert_same_ids(*llama3_like, documents(corpus_name, SAMPLE))
-
-
-@pytest.mark.fixtures
-def test_llama3_like_on_hostile_texts(llama3_like: tuple[Tokenizer, BPETokenizer]) -> None:
-    theirs, ours = llama3_like
-    texts = [*hostile_texts(500), *special_token_texts(["<|eot_id|>", "<|begin_of_text|>"])]
-    assert_same(theirs, ours, texts)
-    assert (
-        ours.encode("a日本b«special»", allowed_special="all")
-        == theirs.encode("a日本b«special»", add_special_tokens=False).ids
-    )
 
 
 # -- parts ----------------------------------------------------------------------------------------------
@@ -191,81 +141,6 @@ TEXTS = [
     "<m> hello<m>hello <m>hello",
     "\n\n \n hello\r\nworld\t\t12",
 ]
-
-
-PRE_TOKENIZERS = {
-    "gpt2": BYTE_LEVEL,
-    "prefix space": byte_level(add_prefix_space=True),
-    "prefix space alone": byte_level(add_prefix_space=True, use_regex=False),
-    "bytes alone": byte_level(use_regex=False),
-    "split": sequence(split(LLAMA3_REGEX)),
-    "removed and inverted": sequence(split(LLAMA3_REGEX, behavior="Removed", invert=True)),
-    "isolated and inverted": sequence(split(r"\p{N}", invert=True)),
-    "string": sequence(split("l", "String"), split("w.", "String"), split("[-+]$^#", "String")),
-    "then gpt2": {"type": "Sequence", "pretokenizers": [split("hell"), BYTE_LEVEL]},
-    "digits": sequence({"type": "Digits", "individual_digits": False}),
-    "each digit": {
-        "type": "Sequence",
-        "pretokenizers": [{"type": "Digits", "individual_digits": True}, BYTE_LEVEL],
-    },
-    "punctuation": sequence({"type": "Punctuation"}),
-    "runs of punctuation": sequence({"type": "Punctuation", "behavior": "Contiguous"}, split(r"\s+")),
-    "nested": {
-        "type": "Sequence",
-        "pretokenizers": [{"type": "Sequence", "pretokenizers": [split("o"), split("r")]}, BYTE_LEVEL],
-    },
-}
-
-
-@pytest.mark.sampled(0.15)
-@pytest.mark.parametrize("pre_tokenizer", PRE_TOKENIZERS.values(), ids=PRE_TOKENIZERS)
-def test_pre_tokenizers(pre_tokenizer: Any, tmp_path: Path) -> None:
-    added = [added_token(SIZE, "<s>"), added_token(SIZE + 1, "</s>")]
-    theirs, ours = both(tmp_path, tokenizer_json(VOCAB, MERGES, added=added, pre_tokenizer=pre_tokenizer))
-    assert_same(theirs, ours, [*TEXTS, *hostile_texts(300)])
-
-
-@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
-def test_normalizers(form: str, tmp_path: Path) -> None:
-    for normalizer in ({"type": form}, {"type": "Sequence", "normalizers": [{"type": form}]}):
-        added = [added_token(SIZE, "<s>"), added_token(SIZE + 1, "ﬁ", special=False)]
-        theirs, ours = both(tmp_path, tokenizer_json(VOCAB, MERGES, added=added, normalizer=normalizer))
-        for text in [*TEXTS, *hostile_texts(300)]:
-            expected = theirs.encode(well_formed(text), add_special_tokens=False)
-            ids = ours.encode(text, allowed_special="all")
-            assert ids == expected.ids, repr(text)
-            assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=False)
-
-
-FLAGS = [
-    {"single_word": True},
-    {"lstrip": True},
-    {"rstrip": True},
-    {"lstrip": True, "rstrip": True},
-    {"normalized": True},
-    {"normalized": True, "lstrip": True, "single_word": True},
-]
-
-
-@pytest.mark.parametrize("special", [True, False])
-@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
-def test_flags_of_added_tokens(flags: dict[str, bool], special: bool, tmp_path: Path) -> None:
-    added = [
-        added_token(SIZE, "<m>", special, **flags),
-        added_token(SIZE + 1, "wor", special, **flags),
-        added_token(SIZE + 2, "<s>"),
-        added_token(SIZE + 3, "<m><s>", special),
-    ]
-    theirs, ours = both(tmp_path, tokenizer_json(VOCAB, MERGES, added=added))
-    texts = [
-        "a <m> b",
-        "<m><m> <m>",
-        "world wor_wor wor  wor\n",
-        "<m><s>wor<s>  <m>\u2003wor",
-        "éwor woré",
-        "<m",
-    ]
-    assert_same(theirs, ours, [*texts, *TEXTS])
 
 
 POST_PROCESSORS = {

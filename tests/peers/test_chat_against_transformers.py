@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Iterable
@@ -21,8 +20,6 @@ from conversations import ATTACKS, Conversation, vary
 from jinja_templates import CONSTRUCTS, FAMILIES
 from provenance import assert_no_content_is_trusted, shifted, trusted_mask, unshifted
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pytest.importorskip("transformers", reason="transformers is not installed", minversion="5")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,8 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, FormatError, StreamDecoder
 from hf_files import SIZE, added_token, bytes_vocab, read, sequence, split, tokenizer_json, write
+from peers.hf_transformers import tokenizers, transformers
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed", minversion="5")
-
-tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
 
 X, Y = added_token(SIZE, "<x>"), added_token(SIZE + 1, "<y>")

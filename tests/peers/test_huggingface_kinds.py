@@ -17,12 +17,14 @@ import pytest
 from bpe_tokenizer import BPETokenizer, FormatError, _core
 from hf_files import added_token, bytes_vocab, tokenizer_json, write
 from hostile import code_points, hostile_texts, special_token_texts
+from small_tokenizers import without_surrogates
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 
+from peers.hf_compare import assert_same_ids  # noqa: E402
 from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS, metaspace  # noqa: E402
 from peers.hf_parts import NORMALIZERS, parts, random_file, replace  # noqa: E402
 from peers.hf_vocabularies import MIXED, sample, trained  # noqa: E402
@@ -39,11 +41,6 @@ class Pair(NamedTuple):
     ours: BPETokenizer
 
 
-def well_formed(text: str) -> str:
-    """With U+FFFD for lone surrogates, which the library does not take."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def both(directory: Path, document: dict[str, Any]) -> Pair:
     write(directory, document)
     theirs: Tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
@@ -53,13 +50,13 @@ def both(directory: Path, document: dict[str, Any]) -> Pair:
 @lru_cache
 def texts(mixtures: int, longest: int) -> list[str]:
     """The hostile set."""
-    return [text for text in map(well_formed, hostile_texts(mixtures)) if len(text) <= longest]
+    return [text for text in map(without_surrogates, hostile_texts(mixtures)) if len(text) <= longest]
 
 
 def specials(pair: Pair) -> list[str]:
     """Some of the added tokens, in texts."""
     contents = [token["content"] for token in pair.document["added_tokens"]]
-    return [well_formed(text) for text in special_token_texts([*contents[:5], *contents[-3:]])]
+    return [without_surrogates(text) for text in special_token_texts([*contents[:5], *contents[-3:]])]
 
 
 # -- what the library does knowingly otherwise ----------------------------------------------------------
@@ -127,13 +124,6 @@ def assert_same_text(pair: Pair, rows: Iterable[Sequence[int]]) -> None:
     for ids in rows:
         for skip in (False, True):
             assert pair.ours.decode(ids, skip_special_tokens=skip) == pair.theirs.decode(ids, skip), ids
-
-
-def assert_same_ids(theirs: Tokenizer, ours: BPETokenizer, texts: Sequence[str]) -> None:
-    ids, offsets = ours.encode_ragged(texts, allowed_special="all")
-    expected = theirs.encode_batch_fast(list(texts), add_special_tokens=False)
-    for text, encoding, start, end in zip(texts, expected, offsets, offsets[1:], strict=False):
-        assert ids[start:end].tolist() == encoding.ids, repr(text[:500])
 
 
 def random_rows(pair: Pair, count: int) -> Iterator[list[int]]:
@@ -403,7 +393,8 @@ def test_zero_dropout_is_none(tmp_path: Path) -> None:
 )
 def test_what_transformers_makes_of_a_class(tokenizer_class: str | None, same: bool, tmp_path: Path) -> None:
     """Some of its classes take only the vocabulary and merges of a file, and bring their own steps."""
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    from peers.hf_transformers import transformers
+
     pair = both(tmp_path, CHARACTER_MODELS["llama2"]())
     names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
     config = names | ({"tokenizer_class": tokenizer_class} if tokenizer_class else {})
@@ -419,7 +410,8 @@ def test_what_transformers_makes_of_a_class(tokenizer_class: str | None, same: b
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", CHARACTER_MODELS)
 def test_transformers_opens_what_we_save(name: str, tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    from peers.hf_transformers import transformers
+
     pair = both(tmp_path / "1", CHARACTER_MODELS[name]())
     pair.ours.save(tmp_path / "2")
     opened = transformers.AutoTokenizer.from_pretrained(str(tmp_path / "2"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +12,12 @@ from bpe_tokenizer import BPETokenizer, FormatError
 from bpe_tokenizer.formats import hub
 from hf_files import added_token, bytes_vocab, template, tokenizer_json, write
 from hostile import hostile_texts, special_token_texts
+from peers.hf_transformers import tokenizers, transformers
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed", minversion="5")
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,13 +13,9 @@ import pytest
 from bpe_tokenizer import LLAMA3_SPECIAL_TOKENS, BPETokenizer, Model, _core
 from hostile import hostile_texts
 from peers.hf_kinds import REAL_MODELS
+from peers.hf_transformers import transformers
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
 

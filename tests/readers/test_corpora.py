@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import (
-    ArgumentTypeError,
     BPETokenizer,
     CorpusError,
     CorpusFileNotFoundError,
@@ -259,19 +258,6 @@ def test_extending_and_adding_read_the_same(tmp_path: Path) -> None:
     assert made == expected
     counts = PieceCounts("gpt2", special_tokens=special).add(path, field="body")
     assert counts == EXPECTED == BPETokenizer("gpt2").count(path, special, field="body")
-
-
-def test_options_are_checked(tmp_path: Path) -> None:
-    for options, message in (
-        ({"input_format": "csv"}, "input_format is 'csv'"),
-        ({"documents": "page"}, "documents is 'page'"),
-        ({"on_error": "ignore"}, "on_error is 'ignore'"),
-        ({"separator": ""}, "separator is empty"),
-    ):
-        with pytest.raises(OptionError, match=message):
-            counted("low", **options)
-    with pytest.raises(ArgumentTypeError, match="field must be a str, not int"):
-        counted("low", field=3)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="named pipes")

@@ -52,24 +52,26 @@ def rows_of(path: Path) -> tuple[dict[int, bytes], dict[int, str]]:
     return found, bad
 
 
-def write_arrow(path: Path, array: Any) -> Path:
+def write_arrow(path: Path, array: Any, new: Any = pa.ipc.new_file) -> Path:
     batch = pa.RecordBatch.from_arrays([array], ["text"])
-    with pa.ipc.new_file(path, batch.schema) as file:
+    with new(str(path), batch.schema) as file:
         file.write_batch(batch)
     return path
 
 
 @pytest.mark.sampled(0.5)
-@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
-def test_a_changed_byte_never_ends_the_process(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"broken.{suffix}"
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "stream", "dictionary"])
+def test_a_changed_byte_never_ends_the_process(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / ("broken.parquet" if kind == "parquet" else "broken.arrow")
     table = pa.table({"text": ["low", None, "naïve", "low"] * 3})
-    if suffix == "parquet":  # every byte of the footer
+    if kind == "parquet":  # every byte of the footer
         parquet.write_table(table, path, row_group_size=5, store_schema=False)
         data = path.read_bytes()
         start, step = len(data) - 8 - int.from_bytes(data[-8:-4], "little"), 1
     else:
-        write_arrow(path, table.column("text").combine_chunks().cast(pa.string_view()))
+        texts = table.column("text").combine_chunks()
+        texts = texts.dictionary_encode() if kind == "dictionary" else texts.cast(pa.string_view())
+        write_arrow(path, texts, pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file)
         start, step = 8, 5
     command = [sys.executable, "-c", BROKEN, str(path), str(start), str(step)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)

@@ -8,7 +8,6 @@ import os
 import pickle
 import re
 import subprocess
-import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -120,15 +119,6 @@ def test_a_range_of_what_is_no_plain_text_is_refused(
     if data.startswith(b"{"):
         read = counts.add_range(path, 0, 100, input_format="text")
         assert read == PieceCounts().add(path, input_format="text")
-
-
-def test_a_pipe_is_counted_as_a_file(tmp_path: Path, stdlib_texts: list[str]) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=(stdlib_texts[0],))
-    writer.start()
-    assert PieceCounts().add(pipe) == PieceCounts().add(stdlib_texts[0])
-    writer.join()
 
 
 @given(documents=st.lists(texts, max_size=3), other=texts, weight=st.integers(1, 5))
