@@ -19,6 +19,7 @@ import bpe_tokenizer.compat.tiktoken as tiktoken
 from bpe_tokenizer import ModelError, PatternError, SpecialTokenError, TokenizerError, UnknownIdError
 from bpe_tokenizer.compat.tiktoken import registry
 from hostile import hostile_texts
+from small_tokenizers import without_surrogates
 from tiktoken_files import END, PAD, PATTERN, bytes_and, merged
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -24,11 +23,9 @@ from bpe_tokenizer.model import Split
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hf_files import sequence, split
 from hostile import code_points, hostile_texts
+from peers.hf_compare import tokenizers
 from sampling import sample_size
-
-if TYPE_CHECKING:
-    pass
-from peers.hf_compare import tokenizers, well_formed
+from small_tokenizers import without_surrogates
 
 pytestmark = pytest.mark.peer
 
@@ -37,7 +34,7 @@ def assert_splits_alike(regex: str, pattern: str, texts: Iterable[str]) -> None:
     theirs = tokenizers.pre_tokenizers.Split(tokenizers.Regex(regex), "isolated")
     ours = _core.SplitPattern(pattern)
     for text in texts:
-        text = well_formed(text)
+        text = without_surrogates(text)
         expected = [piece for piece, _ in theirs.pre_tokenize_str(text)]
         assert ours.split(text) == expected, (regex, pattern, text[:500])
 
@@ -262,7 +259,7 @@ def test_known_patterns_leave_nothing_between_their_matches(pattern: str) -> Non
     regex = tokenizers.Regex(_core.SplitPattern(pattern).to_oniguruma())
     isolated = tokenizers.pre_tokenizers.Split(regex, "isolated")
     removed = tokenizers.pre_tokenizers.Split(regex, "removed", invert=True)
-    for text in [*map(well_formed, hostile_texts(300)), *all_characters()[::5]]:
+    for text in [*map(without_surrogates, hostile_texts(300)), *all_characters()[::5]]:
         assert removed.pre_tokenize_str(text) == isolated.pre_tokenize_str(text)
 
 
