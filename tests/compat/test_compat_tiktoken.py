@@ -445,7 +445,6 @@ from bpe_tokenizer.compat.tiktoken import Encoding, encoding_for_model, get_enco
 from bpe_tokenizer.compat.tiktoken.core import Encoding as again
 from bpe_tokenizer.compat.tiktoken.load import load_tiktoken_bpe
 from bpe_tokenizer.compat.tiktoken.model import MODEL_TO_ENCODING
-from small_tokenizers import without_surrogates
 assert again is Encoding is tiktoken.Encoding
 assert tiktoken.registry and tiktoken.model and tiktoken.core
 assert tiktoken.__version__
