@@ -6,7 +6,6 @@ import copy
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -99,23 +98,6 @@ def test_what_the_pattern_does_not_match_is_dropped() -> None:
     assert ours.encode("ab1" + END, allowed_special="all") == [256, 1000]
 
 
-def test_arrays_and_batches(mine: tiktoken.Encoding) -> None:
-    ids = mine.encode("hello world")
-    array = mine.encode_to_numpy("hello world")
-    assert array.dtype == np.uint32
-    assert array.tolist() == ids
-    assert mine.encode_to_numpy("").tolist() == []
-    texts = ["hello", "", "hello world", END]
-    assert mine.encode_ordinary_batch(texts) == [mine.encode_ordinary(text) for text in texts]
-    assert mine.encode_batch(iter(texts), allowed_special={END}, num_threads=1) == [
-        mine.encode(text, allowed_special="all") for text in texts
-    ]
-    assert mine.encode_batch("ab") == [[97], [98]]
-    assert mine.encode_batch([]) == []
-    with pytest.raises(ValueError, match="disallowed special token"):
-        mine.encode_batch(texts)
-
-
 def test_surrogates_are_joined_or_replaced(mine: tiktoken.Encoding) -> None:
     for encode in (mine.encode, mine.encode_ordinary, lambda text: mine.encode_batch([text])[0]):
         assert encode("\ud83d\udc4d") == list("👍".encode())
@@ -129,31 +111,9 @@ def test_surrogates_are_joined_or_replaced(mine: tiktoken.Encoding) -> None:
 TEXT = f"hello{END} {PAD}"
 
 
-@pytest.mark.parametrize(
-    ("allowed", "disallowed", "ids"),
-    [
-        (set(), (), None),
-        ("all", "all", [259, 1000, 32, 1001]),
-        ("all", (), [259, 1000, 32, 1001]),
-        ({END, PAD}, "all", [259, 1000, 32, 1001]),
-        (frozenset({END}), (), [259, 1000, 32, *b"<|pad|>"]),
-        ({END: 1}.keys(), [], [259, 1000, 32, *b"<|pad|>"]),
-        ({PAD}, None, "hello" + END),
-        ({"<|other|>"}, "", None),
-        (set(), {"absent"}, None),
-    ],
-)
-def test_special_tokens_are_found_where_they_are_allowed(
-    mine: tiktoken.Encoding, allowed: Any, disallowed: Any, ids: Any
-) -> None:
-    if ids is None:
-        ids = mine.encode_ordinary(TEXT)
-    elif isinstance(ids, str):
-        ids = [*mine.encode_ordinary(ids), 32, 1001]
-    options = {"allowed_special": allowed, "disallowed_special": disallowed}
-    assert mine.encode(TEXT, **options) == ids
-    assert mine.encode_to_numpy(TEXT, **options).tolist() == ids
-    assert mine.encode_batch([TEXT, ""], **options) == [ids, []]
+def test_any_collection_names_special_tokens(mine: tiktoken.Encoding) -> None:
+    names: Any = {END: 1}.keys()  # which tiktoken refuses
+    assert mine.encode(TEXT, allowed_special=names, disallowed_special=[]) == [259, 1000, 32, *b"<|pad|>"]
 
 
 @pytest.mark.parametrize(
@@ -293,58 +253,6 @@ def test_completions_cover_the_text(text: str) -> None:
 # -- errors ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("call", "error"),
-    [
-        (lambda e: e.encode(b"a"), TypeError),
-        (lambda e: e.encode(None), TypeError),
-        (lambda e: e.encode_ordinary(b"a"), TypeError),
-        (lambda e: e.encode_ordinary(3), TypeError),
-        (lambda e: e.encode_to_numpy(b"a"), TypeError),
-        (lambda e: e.encode_with_unstable(b"a"), TypeError),
-        (lambda e: e.encode_batch(["a", 3]), TypeError),
-        (lambda e: e.encode_batch(3), TypeError),
-        (lambda e: e.encode_ordinary_batch([b"a"]), TypeError),
-        (lambda e: e.encode("a", allowed_special=[END]), TypeError),
-        (lambda e: e.encode("a", allowed_special="none"), TypeError),
-        (lambda e: e.encode("a", allowed_special={3}), TypeError),
-        (lambda e: e.encode("a", disallowed_special=3), TypeError),
-        (lambda e: e.encode_batch(["a"], num_threads=0), ValueError),
-        (lambda e: e.encode_batch(["a"], num_threads="2"), TypeError),
-        (lambda e: e.encode_single_token("absent"), KeyError),
-        (lambda e: e.encode_single_token(b"\xff\xff"), KeyError),
-        (lambda e: e.encode_single_token(3), TypeError),
-        (lambda e: e.encode_single_token("\ud800"), UnicodeEncodeError),
-        (lambda e: e.decode([5000]), KeyError),
-        (lambda e: e.decode([-1]), OverflowError),
-        (lambda e: e.decode([2**32]), OverflowError),
-        (lambda e: e.decode([97] * 9 + [-1]), OverflowError),
-        (lambda e: e.decode(["a"]), TypeError),
-        (lambda e: e.decode([1.0]), TypeError),
-        (lambda e: e.decode(3), TypeError),
-        (lambda e: e.decode("ab"), TypeError),
-        (lambda e: e.decode_batch([[97], [5000]]), KeyError),
-        (lambda e: e.decode_batch([[97], [2**40]]), OverflowError),
-        (lambda e: e.decode_batch([[97], 3]), TypeError),
-        (lambda e: e.decode_bytes_batch([[97]], num_threads=-1), ValueError),
-        (lambda e: e.decode_single_token_bytes(5000), KeyError),
-        (lambda e: e.decode_single_token_bytes(-1), OverflowError),
-        (lambda e: e.decode_single_token_bytes("a"), TypeError),
-        (lambda e: e.decode_single_token_bytes(1.0), TypeError),
-        (lambda e: e.decode_tokens_bytes([97, 5000]), KeyError),
-        (lambda e: e.decode_tokens_bytes(["a"]), TypeError),
-        (lambda e: e.is_special_token("a"), TypeError),
-        (lambda e: e._encode_bytes("a"), TypeError),
-        (lambda e: e._encode_bytes(bytearray(b"a")), TypeError),
-    ],
-)
-def test_errors_are_the_built_ins_of_tiktoken(
-    mine: tiktoken.Encoding, call: Callable[[Any], object], error: type[Exception]
-) -> None:
-    with pytest.raises(error):
-        call(mine)
-
-
 def test_an_unknown_id_is_an_error_of_ours_too(mine: tiktoken.Encoding) -> None:
     for call in (
         lambda: mine.decode([5000]),
@@ -398,6 +306,8 @@ def test_the_vocabulary(mine: tiktoken.Encoding) -> None:
     assert mine.special_tokens_set is mine.special_tokens_set
     assert mine.is_special_token(1000)
     assert not mine.is_special_token(97)
+    with pytest.raises(TypeError):
+        mine.is_special_token("a")  # type: ignore[arg-type]
     assert mine.token_byte_values() == sorted(mine._mergeable_ranks)
     assert mine.encode_single_token("hello") == mine.encode_single_token(b"hello") == 259
     assert mine.encode_single_token(END) == 1000

@@ -19,7 +19,7 @@ from bpe_tokenizer.compat.tiktoken import load as our_load
 from bpe_tokenizer.compat.tiktoken import model as our_model
 from hostile import LONE_SURROGATES, hostile_texts, special_token_texts
 from sampling import sample
-from tiktoken_files import bytes_and, fill_cache, their_encoding
+from tiktoken_files import END, PAD, PATTERN, bytes_and, fill_cache, their_encoding
 
 if TYPE_CHECKING:
     import tiktoken
@@ -41,8 +41,18 @@ def cache(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture(scope="session", params=NAMES)
-def pair(request: pytest.FixtureRequest, cache: Path) -> Pair:
+@pytest.fixture(
+    scope="session", params=["mine", *(pytest.param(name, marks=pytest.mark.fixtures) for name in NAMES)]
+)
+def pair(request: pytest.FixtureRequest) -> Pair:
+    if request.param == "mine":
+        ranks = bytes_and("he", "ll", "hell", "hello", " w", "é", "日", "\n\n")
+        arguments: dict[str, Any] = {"mergeable_ranks": ranks, "special_tokens": {END: 1000, PAD: 1001}}
+        return (
+            theirs_.Encoding("mine", pat_str=PATTERN, **arguments),
+            ours_.Encoding("mine", pat_str=PATTERN, **arguments),
+        )
+    cache = request.getfixturevalue("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(cache))
         return their_encoding(request.param, cache), ours_.get_encoding(request.param)
@@ -72,7 +82,6 @@ def texts(documents: Callable[[str, int], list[str]]) -> list[str]:
 # -- published encodings --------------------------------------------------------------------------------
 
 
-@pytest.mark.fixtures
 def test_attributes(pair: Pair) -> None:
     theirs, ours = pair
     for attribute in (
@@ -91,7 +100,6 @@ def test_attributes(pair: Pair) -> None:
 
 
 @pytest.mark.sampled(0.15)
-@pytest.mark.fixtures
 def test_every_id_and_every_token(pair: Pair) -> None:
     theirs, _ = pair
     known = {*theirs._mergeable_ranks.values(), *theirs._special_tokens.values()}
@@ -120,12 +128,12 @@ def test_texts(pair: Pair, texts: list[str]) -> None:
     assert_same(pair, "encode_batch", texts, disallowed_special=(), num_threads=2)
 
 
-@pytest.mark.fixtures
 def test_special_tokens(pair: Pair) -> None:
     theirs, _ = pair
     names = sorted(theirs.special_tokens_set)[:5]
     choices: list[Any] = ["all", set(), {names[0]}, {names[-1], "<|reserved_200018|>"}, {"absent"}]
-    forbidden: list[Any] = ["all", (), {names[0]}, [names[-1]], {"a"}, "", "<z", {"absent"}]
+    choices.append(frozenset(names[:1]))
+    forbidden: list[Any] = ["all", (), {names[0]}, [names[-1]], {"a"}, "", "<z", {"absent"}, {""}]
     for text in special_token_texts([*names, "<|reserved_200018|>"]):
         for allowed, disallowed in itertools.product(choices, forbidden):
             options = {"allowed_special": allowed, "disallowed_special": disallowed}
@@ -202,6 +210,10 @@ WRONG: list[tuple[Any, ...]] = [
     ("encode", b"a"),
     ("encode", None),
     ("encode_ordinary", 3),
+    ("encode_ordinary", b"a"),
+    ("encode_ordinary_batch", [b"a"]),
+    ("encode_batch", []),
+    ("encode_with_unstable", b"a"),
     ("encode_to_numpy", b"a"),
     ("encode_batch", ["a", 3]),
     ("encode_batch", 3),
@@ -242,7 +254,9 @@ WRONG: list[tuple[Any, ...]] = [
 ]
 WRONG_OPTIONS: list[tuple[str, Any, dict[str, Any]]] = [
     ("encode_batch", ["a"], {"num_threads": 0}),
+    ("encode_batch", ["a"], {"num_threads": "2"}),
     ("encode_ordinary_batch", [], {"num_threads": -1}),
+    ("decode_bytes_batch", [[97]], {"num_threads": -1}),
     ("decode_batch", [[1]], {"num_threads": 0}),
     ("encode", "a", {"allowed_special": ["<|endoftext|>"]}),
     ("encode", "a", {"allowed_special": "none"}),
@@ -253,7 +267,6 @@ WRONG_OPTIONS: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.fixtures
 def test_errors(pair: Pair) -> None:
     for method, *arguments in WRONG:
         assert_same(pair, method, *arguments)
@@ -262,6 +275,7 @@ def test_errors(pair: Pair) -> None:
 
 
 @pytest.mark.fixtures
+@pytest.mark.parametrize("pair", NAMES, indirect=True)
 def test_pickles_hold_the_name(pair: Pair) -> None:
     for encoding in pair:
         data = pickle.dumps(encoding)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -232,23 +232,6 @@ def test_a_batch_is_its_texts(pair: Pair) -> None:
         texts = theirs.batch_decode(batch["input_ids"], skip_special_tokens=skip)
         assert texts == [theirs.decode(row, skip_special_tokens=skip) for row in batch["input_ids"]]
         assert texts == ours.decode_batch(batch["input_ids"], skip, skip_padding=False)
-
-
-@pytest.mark.parametrize("max_length", [None, 12])
-def test_padding(max_length: int | None, padding: Pair) -> None:
-    ours, theirs, _ = padding
-    filling: Literal["longest", "max_length"] = "longest" if max_length is None else "max_length"
-    theirs.padding_side = "right"
-    batch = theirs(TEXTS, padding=filling, max_length=max_length, truncation=max_length is not None)
-    results = ours.encode_batch(
-        TEXTS,
-        add_special_tokens=True,
-        padding=filling,
-        max_length=max_length,
-        truncation=max_length is not None,
-    )
-    assert batch["attention_mask"] == [result.attention_mask for result in results]
-    assert batch["input_ids"] == [result.input_ids for result in results]
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -103,11 +103,6 @@ def test_min_frequency_stops() -> None:
     assert default.merges == [(b"a", b"b")]
 
 
-def test_max_token_length_is_inclusive() -> None:
-    assert max(map(len, trained(WORDS, max_token_length=3).vocab.values())) == 3
-    assert merges_of(WORDS, max_token_length=1) == []
-
-
 def test_normalisation_comes_before_counting() -> None:
     tokenizer = BPETokenizer("gpt2", "NFC").train("e\u0301 e\u0301", 257, min_frequency=1, verbose=False)
     assert tokenizer.merges == [(b"\xc3", b"\xa9")]
