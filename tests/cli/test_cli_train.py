@@ -135,6 +135,7 @@ def test_info_of_a_tokenizer_that_normalises(run: Run, corpus: Path, tmp_path: P
     for text in ("e\u0301", ""):
         facts = json.loads(run("info", "--tokenizer", tmp_path, "--json", "--sample-text", text).text)
         assert facts["sample"]["round_trip"] is True
+    assert "special tokens  none\n" in run("info", "--tokenizer", tmp_path).text
 
 
 # demo

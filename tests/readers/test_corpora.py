@@ -260,6 +260,11 @@ def test_extending_and_adding_read_the_same(tmp_path: Path) -> None:
     assert counts == EXPECTED == BPETokenizer("gpt2").count(path, special, field="body")
 
 
+def test_options_of_reading_are_checked() -> None:
+    with pytest.raises(OptionError, match="input_format is 'csv'"):
+        counted("low", input_format="csv")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="named pipes")
 @pytest.mark.parametrize("as_lines", [True, False])
 def test_a_pipe_is_read_once(as_lines: bool, tmp_path: Path) -> None:

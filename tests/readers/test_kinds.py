@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import random
 import zipfile
 from importlib import import_module
 from pathlib import Path
@@ -169,6 +170,11 @@ def test_zstandard(tmp_path: Path) -> None:
     # More than the head of the file is needed for the first bytes of its content.
     noise = lzma.compress(bytes(range(256)) * 4000).hex().encode() * 300
     assert kind(tmp_path, zstd().compress(b'{"text": "' + noise + b'"}')) == ("jsonl", "zstd")
+
+
+def test_more_than_the_head_of_a_file_may_hold_its_first_bytes(tmp_path: Path) -> None:
+    noise = random.Random(1).randbytes(400_000).hex()  # one block of bz2
+    assert kind(tmp_path, bz2.compress(f'{{"text": "{noise}"}}\n'.encode())) == ("jsonl", "bz2")
 
 
 def test_a_pipe_has_no_kind_before_it_is_read() -> None:
