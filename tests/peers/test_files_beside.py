@@ -80,6 +80,7 @@ CASES: dict[str, dict[str, Any]] = {
         "added": [PLAIN],
     },
     "extra_special_tokens by name": {"config": {"extra_special_tokens": {"image_token": "<i>"}}},
+    "model_specific_special_tokens": {"config": {"model_specific_special_tokens": {"image_token": "<i>"}}},
     "both names of them": {"config": {"additional_special_tokens": ["<x>"], "extra_special_tokens": ["<y>"]}},
     "the older name": {"config": {"additional_special_tokens": ["<x>"], "extra_special_tokens": []}},
     "a token of a model": {"config": {"image_token": "<i>"}, "added": [X]},

@@ -96,7 +96,7 @@ def test_a_list_of_strings_that_name_files_is_files(corpus_files: list[Path]) ->
     "text",
     [
         *("corpus/part-1.txt", "missing.txt", "/no/such/file", r"C:\texts\a", "and/or", "data/*.jsonl.gz"),
-        *("my corpus.txt", "a.bin", "~/texts"),
+        *("my corpus.txt", "a.bin", "~/texts", "part-*", "part.*", "train.jsonl.*", "texts.7z"),
     ],
 )
 def test_what_looks_like_a_path_and_names_no_file_is_refused(text: str) -> None:
@@ -114,6 +114,7 @@ def test_what_looks_like_a_path_and_names_no_file_is_refused(text: str) -> None:
         "Ends with a dot.",
         "3.14",
         "low.low low",
+        "2 * 3",
         "he/she said 1.5",
         "a" * 5000,
         "\0/a b",

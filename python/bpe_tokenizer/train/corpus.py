@@ -60,7 +60,7 @@ _BATCH_CHARACTERS = 4_000_000
 _STEP_BYTES = 64 << 20
 # Longer than any path: a longer text is not looked up in the file system.
 _MAX_PATH_LENGTH = 4096
-_FILE_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}")
+_FILE_EXTENSION = re.compile(r"\.(?=\d*[A-Za-z])[A-Za-z0-9]{1,5}")
 # With one of these suffixes, a name with spaces is one too.
 _CORPUS_FILE = re.compile(
     r"[^\n]*\.(?:txt|text|md|json|jsonl|ndjson|csv|tsv|parquet|arrow|feather|gz|xz|zst|zstd|bz2)",
@@ -353,13 +353,13 @@ def _is_there(text: str) -> bool:
 
 
 def _looks_like_path(text: str) -> bool:
-    """Whether a text without white space has a slash or a suffix, or a line the suffix of a corpus."""
+    """Whether a text without white space has a slash, a `*` or a suffix, or a line the suffix of a corpus."""
     if len(text) > _MAX_PATH_LENGTH or "\0" in text or max(map(len, re.split(r"[/\\]", text))) > 255:
         return False
     if _CORPUS_FILE.fullmatch(text):
         return True
     suffix = _FILE_EXTENSION.fullmatch(text, max(text.rfind("."), 0))
-    return ("/" in text or "\\" in text or suffix is not None) and not any(map(str.isspace, text))
+    return (not {*"/\\*"}.isdisjoint(text) or suffix is not None) and not any(map(str.isspace, text))
 
 
 def _are_paths(items: Iterable[object]) -> bool:

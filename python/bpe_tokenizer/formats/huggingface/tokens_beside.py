@@ -4,8 +4,8 @@ See `_from_pretrained` in its `tokenization_utils_base.py`, and `TokenizersBacke
 
 1. The entries of `added_tokens_decoder` replace the flags that tokenizer.json gives their tokens. Without
    that field, added_tokens.json names further tokens.
-2. Texts with a role, other `..._token`s and `extra_special_tokens` become tokens if they are none yet. A
-   token with a role or another name is special, whatever its flags say.
+2. Texts with a role, other `..._token`s, `extra_special_tokens` and `model_specific_special_tokens` become
+   tokens if they are none yet. A token with a role or another name is special, whatever its flags say.
 
 A new token has its id in the vocabulary, or else the next one. `transformers` ignores the ids in the files
 beside. Here, another id is an error.
@@ -98,9 +98,10 @@ def _named(fields: Field) -> dict[str, Field]:
     """The fields that give a token a role, or another name such as `image_token`."""
     names = [name for name, value in fields.members().items() if name.endswith("_token")]
     found = {name: fields.get(name) for name in (*_ROLES, *names)}
-    extra = fields.get("extra_special_tokens")
-    if isinstance(extra.value, dict):
-        found |= {name: extra.get(name) for name in extra.value}
+    # `transformers` writes the first under the second name.
+    for extra in map(fields.get, ("extra_special_tokens", "model_specific_special_tokens")):
+        if isinstance(extra.value, dict):
+            found |= {name: extra.get(name) for name in extra.value}
     return {
         name: field
         for name, field in found.items()
