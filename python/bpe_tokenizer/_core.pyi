@@ -1,6 +1,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from os import PathLike
-from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, final, type_check_only
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, final, overload, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ _Special: TypeAlias = bool | Collection[str]
 # Ids. One-dimensional integer arrays are read directly from memory.
 _Ids: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
 
-# The memory of arrays that no longer exist, for the next ones: at most 48 MB of texts, and of ids.
+# The memory of arrays of texts that no longer exist, for the next ones: at most 48 MB.
 @final
 class BufferPool:
     def __new__(cls) -> BufferPool: ...
@@ -80,8 +80,6 @@ class SplitPattern:
     def is_same(self, other: SplitPattern) -> bool: ...
     # The pieces of `text`, in order; their concatenation is the text.
     def split(self, text: str) -> list[str]: ...
-    # The pieces from the regex engine, for any pattern: the oracle of the tests.
-    def split_with_regex_engine(self, text: str) -> list[str]: ...
     # The pattern in the dialect of Oniguruma, the regex engine of Hugging Face `tokenizers`.
     def to_oniguruma(self) -> str: ...
     # Why two engines read a pattern differently, as the end of a sentence; None if they agree.
@@ -469,7 +467,7 @@ class Encoder:
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
     # As `encode_ragged`, for the rows `data[offsets[i]:offsets[i + 1]]`, without a `str` for each.
     # CorpusError names the row and the byte that is not UTF-8; OptionError the row whose offsets do not
-    # ascend, or exceed the data. The ids take their memory from the pool.
+    # ascend, or exceed the data.
     def encode_rows(
         self,
         data: npt.NDArray[np.uint8],
@@ -477,7 +475,6 @@ class Encoder:
         special: _Special = ...,
         threads: int = 0,
         prefix_suffix_ids: tuple[Sequence[int], Sequence[int]] = ...,
-        pool: BufferPool | None = ...,
     ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
     # As `encode_ragged`, for the documents in files. CorpusError names the file and the byte that is not
     # UTF-8; SpecialTokenError names the disallowed special token.
@@ -518,19 +515,22 @@ class Encoder:
     # Bytes that are not UTF-8 go to the error handler `errors` of `bytes.decode`. "replace" implies
     # replaces_broken.
     def decode_text(self, ids: _Ids, skip_special_tokens: bool = False, errors: str = "replace") -> str: ...
+    # The bytes of each row, without the id `skip_id`; with `errors` its text, as in `decode_text`.
+    @overload
     def decode_batch(
         self,
         batch: Sequence[_Ids],
         skip_special_tokens: bool = False,
+        errors: None = None,
         threads: int = 0,
-        replaces_broken: bool = False,
+        skip_id: int | None = None,
     ) -> list[bytes]: ...
-    # Ignores the id `skip_id`.
-    def decode_text_batch(
+    @overload
+    def decode_batch(
         self,
         batch: Sequence[_Ids],
-        skip_special_tokens: bool = False,
-        errors: str = "replace",
+        skip_special_tokens: bool,
+        errors: str,
         threads: int = 0,
         skip_id: int | None = None,
     ) -> list[str]: ...
@@ -557,13 +557,11 @@ class EncodeStream:
     """Encodes incrementally: the ids are those of the whole text, and come as soon as they are certain."""
 
     def __new__(cls, encoder: Encoder, special: _Special = ...) -> EncodeStream: ...
-    # The new ids that are now certain. A pair of surrogates must not be split.
-    def push(self, text: str) -> list[int]: ...
-    # The remaining output. Then the stream is ready for another text.
-    def finish(self) -> list[int]: ...
-    # The same as arrays.
-    def push_numpy(self, text: str) -> npt.NDArray[np.uint32]: ...
-    def finish_numpy(self) -> npt.NDArray[np.uint32]: ...
+    # The new ids that are now certain; all if the text `ends`, and the stream is then ready for another text.
+    # A pair of surrogates must not be split.
+    def push(self, text: str, ends: bool = False) -> list[int]: ...
+    # The same as an array.
+    def push_numpy(self, text: str, ends: bool = False) -> npt.NDArray[np.uint32]: ...
 
 @final
 class DecodeStream:
@@ -667,8 +665,6 @@ class PieceCounter:
     def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint64]]: ...
     # Reads the pieces in byte order, some at a time; None if they are in memory.
     def reader(self) -> PieceReader | None: ...
-    # Whether both have the same pieces and counts.
-    def same_pieces(self, other: PieceCounter) -> bool: ...
     # Writes a file of counts with the header `begin`, some bytes at a time.
     def save(self, begin: bytes, write: Callable[[bytes], object]) -> None: ...
     # Adds the counts that follow a header of `begin` bytes.

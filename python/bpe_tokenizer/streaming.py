@@ -49,8 +49,7 @@ class EncodeStream:
         """Yield the same ids in arrays, of which some may be empty."""
         for chunk in chunks:
             yield self._stream.push_numpy(self._whole_characters(chunk))
-        yield self._stream.push_numpy(self._high_surrogate)
-        yield self._stream.finish_numpy()
+        yield self._stream.push_numpy(self._high_surrogate, ends=True)
 
     async def encode_async(self, chunks: AsyncIterable[str]) -> AsyncIterator[list[int]]:
         """The same for an asynchronous iterable."""
@@ -82,7 +81,7 @@ class EncodeStream:
         return text[:-1] if self._high_surrogate else text
 
     def _finish(self) -> list[int]:
-        return self._stream.push(self._high_surrogate) + self._stream.finish()
+        return self._stream.push(self._high_surrogate, ends=True)
 
 
 class StreamDecoder:

@@ -1602,7 +1602,7 @@ class BPETokenizer(_core.Tokenizer):
         rows = id_rows(batch_ids)
         pad_id = compiled.pad_id if check_flag("skip_padding", skip_padding) else None
         try:
-            return compiled.encoder.decode_text_batch(
+            return compiled.encoder.decode_batch(
                 rows, skip_special_tokens, errors, thread_count(threads), pad_id
             )
         except UnicodeDecodeError as error:

@@ -7,7 +7,7 @@ mod simd;
 
 use crate::error::Result;
 use crate::processor::Processor;
-use crate::reserve::reserve_text;
+use crate::reserve::{push, reserve_text};
 use std::ops::Range;
 
 /// The code points of a text.
@@ -70,6 +70,11 @@ impl<'a> CodeUnits<'a> {
     /// Whether two units are one code point. Without such pairs, each unit is a character of the UTF-8.
     pub fn has_pairs(self) -> bool {
         with_units!(self, units => has_pairs(units))
+    }
+
+    /// The code points up to each pair of units that is one, inclusive.
+    pub fn pairs(self) -> Result<Vec<usize>> {
+        with_units!(self, units => pairs(units))
     }
 
     /// Appends the UTF-8.
@@ -148,14 +153,29 @@ fn append_group<'a, U: Unit>(mut units: &'a [U], text: &mut String) -> &'a [U] {
 }
 
 fn has_pairs<U: Unit>(units: &[U]) -> bool {
-    let is_high = |unit: U| unit.into() & 0xffff_fc00 == 0xd800;
-    let is_low = |unit: U| unit.into() & 0xffff_fc00 == 0xdc00;
     // The compiler makes vector instructions of this.
-    let has_high = units
-        .iter()
-        .fold(false, |found, &unit| found | is_high(unit));
-    let mut pairs = units.windows(2);
-    has_high && pairs.any(|pair| is_high(pair[0]) && is_low(pair[1]))
+    let has_high = units.iter().fold(false, |found, &unit| {
+        found | (unit.into() & 0xffff_fc00 == 0xd800)
+    });
+    has_high && units.windows(2).any(is_pair)
+}
+
+fn is_pair<U: Unit>(units: &[U]) -> bool {
+    units[0].into() & 0xffff_fc00 == 0xd800 && units[1].into() & 0xffff_fc00 == 0xdc00
+}
+
+fn pairs<U: Unit>(units: &[U]) -> Result<Vec<usize>> {
+    let mut found = Vec::new();
+    if has_pairs(units) {
+        for (index, _) in (1..)
+            .zip(units.windows(2))
+            .filter(|(_, pair)| is_pair(pair))
+        {
+            let joined = found.len();
+            push(&mut found, index - joined)?;
+        }
+    }
+    Ok(found)
 }
 
 /// The bytes of a unit in UTF-8.
@@ -194,6 +214,16 @@ mod tests {
             let is_surrogate = |unit: &u32| (0xd800..0xe000).contains(unit);
             let has_surrogates = units.iter().any(is_surrogate);
             assert_eq!(form.has_pairs(), expected.chars().count() < units.len());
+            let (mut characters, mut used) = (0, 0);
+            let mut pairs = form.pairs().unwrap().into_iter().peekable();
+            for char in expected.chars() {
+                characters += 1;
+                used += 1 + usize::from(pairs.next_if_eq(&characters).is_some());
+                assert!(
+                    char > '\u{ffff}' || units[used - 1] == u32::from(char) || char == '\u{fffd}'
+                );
+            }
+            assert_eq!((used, pairs.next()), (units.len(), None));
             for processor in Processor::all() {
                 let mut text = "before".to_owned();
                 form.append_with(processor, &mut text).unwrap();

@@ -7,10 +7,7 @@ use std::sync::Arc;
 /// The memory of arrays that no longer exist, for the next ones.
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
 #[derive(Default)]
-pub struct BufferPool {
-    pub bytes: Arc<Core<u8>>,
-    pub ids: Arc<Core<u32>>,
-}
+pub struct BufferPool(pub Arc<Core<u8>>);
 
 #[pymethods]
 impl BufferPool {

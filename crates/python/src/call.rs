@@ -2,9 +2,9 @@
 
 use bpe_tokenizer_core::{Error, Interrupt, Result};
 use bpe_tokenizer_formats::FormatError;
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use std::cell::Cell;
 use std::io;
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -40,19 +40,7 @@ pub fn run<T: Send>(
     size: usize,
     work: impl FnOnce(&Interrupt<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let signal = Mutex::new(None);
-    let check = || Python::attach(|py| keep(&signal, py.check_signals()));
-    let result = if size < MIN_SIZE_TO_RELEASE {
-        work(&Interrupt::new(&check))
-    } else {
-        let poll = || is_check_due() && check();
-        py.detach(|| work(&Interrupt::new(&poll)))
-    };
-    // The work may have noticed the signal too late to fail.
-    match (signal.into_inner().ok().flatten(), result) {
-        (Some(raised), _) => Err(raised),
-        (None, result) => result.map_err(|error| to_python(py, &error)),
-    }
+    run_sized(py, size, |interrupt, _| work(interrupt))
 }
 
 /// As [`run`], for work that calls Python functions.
@@ -60,13 +48,27 @@ pub fn run_with_calls<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Interrupt<'_>, &Calls<'_>) -> Result<T> + Send,
 ) -> PyResult<T> {
+    run_sized(py, usize::MAX, work)
+}
+
+#[inline]
+fn run_sized<T: Send>(
+    py: Python<'_>,
+    size: usize,
+    work: impl FnOnce(&Interrupt<'_>, &Calls<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
     let raised = Mutex::new(None);
     let check = || Python::attach(|py| keep(&raised, py.check_signals()));
-    let poll = || is_set(&raised) || is_check_due() && check();
-    let result = py.detach(|| work(&Interrupt::new(&poll), &Calls(&raised)));
-    match (take(&raised), result) {
-        (Some(raised), _) => Err(raised),
-        (None, result) => result.map_err(|error| to_python(py, &error)),
+    let result = if size < MIN_SIZE_TO_RELEASE {
+        work(&Interrupt::new(&check), &Calls(&raised))
+    } else {
+        let poll = || is_set(&raised) || is_check_due() && check();
+        py.detach(|| work(&Interrupt::new(&poll), &Calls(&raised)))
+    };
+    // The work may have noticed the exception too late to fail.
+    match raised.into_inner().ok().flatten() {
+        Some(raised) => Err(raised),
+        None => result.or_raise(py),
     }
 }
 
@@ -74,16 +76,11 @@ pub fn run_with_calls<T: Send>(
 pub struct Calls<'a>(&'a Raised);
 
 impl Calls<'_> {
-    pub fn call(
-        &self,
-        callback: Option<&Py<PyAny>>,
-        arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>>,
-    ) {
-        let Some(callback) = callback else { return };
-        Python::attach(|py| {
-            let called = arguments(py).and_then(|arguments| callback.call1(py, arguments));
-            keep(self.0, called.map(|_| ()));
-        });
+    /// Calls a function, if there is one, unless an earlier call raised an exception.
+    pub fn call(&self, callback: Option<&Py<PyAny>>, arguments: impl for<'py> PyCallArgs<'py>) {
+        if let Some(callback) = callback {
+            self.value(|py| callback.call1(py, arguments));
+        }
     }
 
     /// Calls a function with the GIL. None if it raised an exception, also an earlier one.
@@ -116,10 +113,6 @@ fn is_set(raised: &Raised) -> bool {
     raised.lock().is_ok_and(|raised| raised.is_some())
 }
 
-fn take(raised: &Raised) -> Option<PyErr> {
-    raised.lock().ok()?.take()
-}
-
 /// Locks an object that a call uses for as long as it runs. Never waits: the other call may be an outer one of this thread,
 /// whose signal handler or callback makes this call. A panic leaves the content sound.
 pub fn lock_unused<'a, T>(object: &'a Mutex<T>, name: &str) -> Result<MutexGuard<'a, T>> {
@@ -132,8 +125,24 @@ pub fn lock_unused<'a, T>(object: &'a Mutex<T>, name: &str) -> Result<MutexGuard
     }
 }
 
-/// The core's error as the package's exception.
-pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
+/// An error of the core, or of a file, as the package's exception.
+pub trait OrRaise<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for Result<T> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| to_python(py, &error))
+    }
+}
+
+impl<T> OrRaise<T> for std::result::Result<T, FormatError> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| exception(py, "FormatError", error.to_string()))
+    }
+}
+
+fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     if matches!(error, Error::OutOfMemory { .. }) {
         return PyMemoryError::new_err(error.to_string());
     }
@@ -152,11 +161,6 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         _ => "TokenizerError",
     };
     exception(py, class, error.to_string())
-}
-
-/// The error of a file as the package's exception.
-pub fn format_error(py: Python<'_>, error: &FormatError) -> PyErr {
-    exception(py, "FormatError", error.to_string())
 }
 
 /// A value for an error message, as `bpe_tokenizer.errors.shorten` shows it.

@@ -1,9 +1,10 @@
 //! `PieceCounter`.
 
-use crate::call::{exception, lock_unused, run, run_with_calls, to_python};
+use crate::call::{exception, lock_unused, run, run_with_calls, OrRaise as _};
+use crate::constructors;
 use crate::model::Model;
-use crate::objects;
 use crate::reader::Reader;
+use crate::rows::rows;
 use crate::sequence::{byte_pairs, items, patterns};
 use crate::settings::{added_token, parse_form, value_of};
 use crate::text::PyText;
@@ -19,10 +20,10 @@ use bpe_tokenizer_core::train::counts::{
     Run, RunReader, Sample, Slice,
 };
 use bpe_tokenizer_core::train::merges::{Callbacks, MergeOptions, MergeParts, TieBreak, WarmStart};
-use bpe_tokenizer_core::{Error, Interrupt, Result};
+use bpe_tokenizer_core::{Interrupt, Result};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyList};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -70,8 +71,8 @@ impl PieceCounter {
         weight: u64,
         work: impl FnOnce(CountCall<'_>) -> Result<()> + Send,
     ) -> PyResult<()> {
-        run(py, usize::MAX, |interrupt| {
-            work(self.call(&mut *self.counted()?, weight, interrupt))
+        self.with(py, |counted, interrupt| {
+            work(self.call(counted, weight, interrupt))
         })
     }
 
@@ -126,9 +127,9 @@ fn read_arrays(
 
 fn to_arrays<'py>(py: Python<'py>, (data, offsets, counts): Buffers) -> PyResult<Arrays<'py>> {
     Ok((
-        objects::array(py, data),
-        objects::array(py, offsets),
-        objects::array(py, counts),
+        constructors::array(py, data),
+        constructors::array(py, offsets),
+        constructors::array(py, counts),
     ))
 }
 
@@ -137,14 +138,11 @@ const TIE_BREAKS: [(&str, TieBreak); 2] = [
     ("huggingface", TieBreak::HuggingFace),
 ];
 
-type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-
 #[pymethods]
 impl PieceCounter {
     #[new]
     #[pyo3(signature = (*, split_patterns, normalization=None, special_tokens=Vec::new(), threads=0,
                         max_memory=None, spill_directory=None, sample=None))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         #[pyo3(from_py_with = patterns)] split_patterns: Vec<String>,
@@ -155,14 +153,14 @@ impl PieceCounter {
         spill_directory: Option<PathBuf>,
         sample: Option<u64>,
     ) -> PyResult<Self> {
-        let form = parse_form(normalization).map_err(|error| to_python(py, &error))?;
+        let form = parse_form(normalization).or_raise(py)?;
         let limits = Limits {
             max_memory,
             spill_directory,
             sample: sample.map(|below| Sample { below }),
         };
-        let counter = Counter::new(&split_patterns, form, special_tokens, threads, limits)
-            .map_err(|error| to_python(py, &error))?;
+        let counter = Counter::new(&split_patterns, form, special_tokens, threads, limits);
+        let counter = counter.or_raise(py)?;
         let patterns = split_patterns.into_iter().map(PreTokenizer::isolated);
         let settings = Settings {
             normalizers: form.into_iter().map(Normalizer::Form).collect(),
@@ -214,7 +212,7 @@ impl PieceCounter {
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
         self.count(py, weight, |mut call| {
             let mut texts = with_capacity(offsets.len())?;
-            for (row, number) in rows(data, offsets).zip(first..) {
+            for (row, number) in rows(data, offsets)?.zip(first..) {
                 texts.push(utf8(row?, 0, || format!("row {number}"))?);
             }
             call.add_texts(&texts)
@@ -237,7 +235,7 @@ impl PieceCounter {
             let mut counted = self.counted()?;
             let mut call = self.call(&mut counted, weight, interrupt);
             let reached = call.add_files(&paths, from, most, &mut |bytes| {
-                calls.call(progress.as_ref(), |py| PyTuple::new(py, [bytes]));
+                calls.call(progress.as_ref(), (bytes,));
             })?;
             Ok((reached.file, reached.byte))
         })
@@ -268,7 +266,7 @@ impl PieceCounter {
             let mut counted = self.counted()?;
             let mut call = self.call(&mut counted, weight, interrupt);
             call.add_reader(Reader::new(&reader, calls), &name, &mut |bytes| {
-                calls.call(progress.as_ref(), |py| PyTuple::new(py, [bytes]));
+                calls.call(progress.as_ref(), (bytes,));
             })
         })
     }
@@ -282,13 +280,11 @@ impl PieceCounter {
     ) -> PyResult<()> {
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
         let counts = counts.as_slice()?;
-        run(py, usize::MAX, |interrupt| {
-            let mut counted = self.counted()?;
+        self.with(py, |counted, interrupt| {
             let mut poller = Poller::new(interrupt);
-            for (row, &count) in rows(data, offsets).zip(counts) {
+            for (row, &count) in rows(data, offsets)?.zip(counts) {
                 poller.advance(1)?;
-                self.counter
-                    .add_piece(row?, count, &mut counted, interrupt)?;
+                self.counter.add_piece(row?, count, counted, interrupt)?;
             }
             Ok(())
         })
@@ -383,38 +379,13 @@ impl PieceCounter {
         })
     }
 
-    fn same_pieces(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<bool> {
-        if std::ptr::eq(self, other.get()) {
-            return Ok(true);
-        }
-        // Copies, because two locks could deadlock.
-        let copy = |counter: &Self| counter.with(py, |counted, _| counted.copy());
-        let (mut one, mut other) = (copy(self)?, copy(other.get())?);
-        run(py, usize::MAX, |interrupt| {
-            let mut one = self.counter.pieces(&mut one, interrupt)?;
-            let mut other = self.counter.pieces(&mut other, interrupt)?;
-            let mut poller = Poller::new(interrupt);
-            loop {
-                poller.advance(1)?;
-                match (one.advance()?, other.advance()?) {
-                    (false, false) => return Ok(true),
-                    (true, true)
-                        if one.piece() == other.piece() && one.count() == other.count() => {}
-                    _ => return Ok(false),
-                }
-            }
-        })
-    }
-
     fn save(&self, py: Python<'_>, begin: Vec<u8>, write: Py<PyAny>) -> PyResult<()> {
         run_with_calls(py, |interrupt, calls| {
             let mut counted = self.counted()?;
             let totals = self.counter.totals(&mut counted, interrupt)?;
             let mut pieces = self.counter.pieces(&mut counted, interrupt)?;
             let write = &mut |bytes: &[u8]| {
-                calls.call(Some(&write), |py| {
-                    PyTuple::new(py, [objects::bytes(py, bytes)?])
-                });
+                calls.value(|py| write.call1(py, (constructors::bytes(py, bytes)?,)));
                 interrupt.poll()
             };
             write_counts(&begin, totals.distinct, &mut pieces, interrupt, write)
@@ -430,12 +401,11 @@ impl PieceCounter {
         documents: u64,
         normalized: bool,
     ) -> PyResult<()> {
-        run(py, usize::MAX, |interrupt| {
+        self.with(py, |counted, interrupt| {
             let counts = PieceCounts::load(data, begin, interrupt)?;
             let mut loaded = Counted::new(counts, documents);
             loaded.normalized = normalized;
-            self.counter
-                .merge(&mut loaded, 1, &mut *self.counted()?, interrupt)
+            self.counter.merge(&mut loaded, 1, counted, interrupt)
         })
     }
 
@@ -448,11 +418,9 @@ impl PieceCounter {
         documents: u64,
         normalized: bool,
     ) -> PyResult<()> {
-        run(py, usize::MAX, |_| {
-            let run = Run::of_file(&path, begin)?;
-            let mut opened = Counted::of_run(run, documents);
-            opened.normalized = normalized;
-            *self.counted()? = opened;
+        self.with(py, |counted, _| {
+            *counted = Counted::of_run(Run::of_file(&path, begin)?, documents);
+            counted.normalized = normalized;
             Ok(())
         })
     }
@@ -466,17 +434,15 @@ impl PieceCounter {
         low: Vec<u8>,
         high: Option<Vec<u8>>,
     ) -> PyResult<()> {
-        run(py, usize::MAX, |_| {
-            let (position, after) = start;
-            let start = Place { position, after };
-            let slice = Slice {
-                start,
-                end,
-                low,
-                high,
-            };
-            let run = Run::of_slice(&path, slice)?;
-            *self.counted()? = Counted::of_run(run, 0);
+        let (position, after) = start;
+        let slice = Slice {
+            start: Place { position, after },
+            end,
+            low,
+            high,
+        };
+        self.with(py, |counted, _| {
+            *counted = Counted::of_run(Run::of_slice(&path, slice)?, 0);
             Ok(())
         })
     }
@@ -489,7 +455,7 @@ impl PieceCounter {
         let places = self.with(py, |counted, interrupt| counted.places(spacing, interrupt))?;
         let places = places.iter();
         places
-            .map(|place| Ok((place.position, objects::bytes(py, &place.after)?)))
+            .map(|place| Ok((place.position, constructors::bytes(py, &place.after)?)))
             .collect()
     }
 
@@ -502,7 +468,6 @@ impl PieceCounter {
     #[pyo3(signature = (*, vocab_size, min_frequency=2, tie_break="largest", added_tokens=Vec::new(),
                         max_token_length=None, threads=0, progress=None, model=None, learned=Vec::new(),
                         checkpoint=None, checkpoint_seconds=30.0, min_count=0, needs=None))]
-    #[allow(clippy::too_many_arguments)]
     fn train(
         &self,
         py: Python<'_>,
@@ -537,11 +502,13 @@ impl PieceCounter {
         };
         let core = run_with_calls(py, |interrupt, calls| {
             let mut report = |learned: usize, wanted: usize| {
-                calls.call(progress.as_ref(), |py| PyTuple::new(py, [learned, wanted]));
+                calls.call(progress.as_ref(), (learned, wanted));
             };
             let mut save = |merges: &[MergeParts<'_>]| {
-                calls.call(checkpoint.as_ref(), |py| {
-                    (to_pairs(py, merges)?,).into_pyobject(py)
+                let checkpoint = checkpoint.as_ref();
+                calls.value(|py| match checkpoint {
+                    Some(checkpoint) => checkpoint.call1(py, (to_pairs(py, merges)?,)),
+                    None => Ok(py.None()),
                 });
             };
             let mut callbacks = Callbacks {
@@ -552,9 +519,8 @@ impl PieceCounter {
             };
             let mut counted = self.counted()?;
             let needed = self.counter.needs(&mut counted, min_count, interrupt)?;
-            calls.call(needs.as_ref(), |py| {
-                (needed.totals.distinct, needed.memory(), needed.limit).into_pyobject(py)
-            });
+            let numbers = (needed.totals.distinct, needed.memory(), needed.limit);
+            calls.call(needs.as_ref(), numbers);
             let learned = self.counter.train(
                 &mut counted,
                 &needed,
@@ -579,11 +545,12 @@ fn parse_seconds(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
     })
 }
 
-fn to_pairs<'py>(py: Python<'py>, merges: &[MergeParts<'_>]) -> PyResult<Vec<Pair<'py>>> {
-    let merges = merges.iter();
-    merges
-        .map(|(left, right)| Ok((objects::bytes(py, left)?, objects::bytes(py, right)?)))
-        .collect()
+fn to_pairs<'py>(py: Python<'py>, merges: &[MergeParts<'_>]) -> PyResult<Bound<'py, PyList>> {
+    let pairs = merges.iter().map(|&(left, right)| {
+        let [left, right] = [left, right].map(|token| constructors::bytes(py, token));
+        constructors::tuple(py, left?, right?)
+    });
+    constructors::list(py, pairs)
 }
 
 /// The text of a document. The error names the document and the byte that is not UTF-8.
@@ -592,17 +559,4 @@ fn as_str(text: &PyText, document: u64) -> Result<&str> {
         Text::Str(text) => Ok(text),
         Text::Bytes(bytes) => utf8(bytes, 0, || format!("document {document}")),
     }
-}
-
-/// The rows `data[offsets[i]..offsets[i + 1]]`.
-fn rows<'a>(data: &'a [u8], offsets: &'a [i64]) -> impl Iterator<Item = Result<&'a [u8]>> {
-    offsets.windows(2).map(|ends| {
-        let [start, end] = [ends[0], ends[1]].map(|end| usize::try_from(end).unwrap_or(usize::MAX));
-        let wrong = || {
-            Error::Option(
-                "offsets must ascend and must not exceed the length of the data".to_owned(),
-            )
-        };
-        data.get(start..end).ok_or_else(wrong)
-    })
 }

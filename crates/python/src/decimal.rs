@@ -1,8 +1,8 @@
 //! Ids as decimal numbers in text.
 
 use crate::call::run;
+use crate::constructors;
 use crate::ids::PyIds;
-use crate::objects;
 use bpe_tokenizer_core::decimal;
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ pub fn write_ids(py: Python<'_>, ids: PyIds) -> PyResult<Bound<'_, PyBytes>> {
         decimal::write(&ids.0, &mut text, interrupt)?;
         Ok(text)
     })?;
-    objects::bytes(py, &text)
+    constructors::bytes(py, &text)
 }
 
 #[pyfunction]
@@ -25,5 +25,5 @@ pub fn read_ids<'py>(py: Python<'py>, text: &[u8]) -> PyResult<(Bound<'py, PyArr
         let end = decimal::read(text, &mut ids, interrupt)?;
         Ok((ids, end))
     })?;
-    Ok((objects::array(py, ids), end))
+    Ok((constructors::array(py, ids), end))
 }

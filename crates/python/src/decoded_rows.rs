@@ -23,7 +23,7 @@ pub enum Invalid {
 
 /// How rows are decoded.
 pub struct RowOptions {
-    pub skip_special_tokens: bool,
+    pub decode: DecodeOptions,
     pub invalid: Invalid,
     pub threads: usize,
     /// The number of the first row in messages.
@@ -51,10 +51,6 @@ pub fn decode_rows(
     let rows = row_count(offsets)?;
     let bytes = BYTES_PER_ID.saturating_mul(ids.len());
     let threads = thread_count(options.threads, bytes);
-    let decode_options = DecodeOptions {
-        skip_special_tokens: options.skip_special_tokens,
-        replace_invalid: options.invalid == Invalid::Replace,
-    };
     let work = |_, rows: Range<usize>, decoded: &mut Decoded| {
         let mut poller = Poller::new(interrupt);
         let Decoded {
@@ -68,7 +64,7 @@ pub fn decode_rows(
         for row in rows {
             let ids = &ids[range(offsets, row, ids.len())?];
             row_bytes.clear();
-            let done = decoder.decode(ids, decode_options, row_bytes, interrupt);
+            let done = decoder.decode(ids, options.decode, row_bytes, interrupt);
             done.map_err(|error| in_row(options.first_row + row, error))?;
             append_text(text, row_bytes, options.invalid)?;
             push(ends, text.len() as i64)?;

@@ -1,31 +1,30 @@
 //! `Encoder`.
 
-use crate::buffer_pool::BufferPool;
-use crate::call::{self, to_python};
+use crate::call::{self, OrRaise as _};
+use crate::constructors;
 use crate::decoded_rows::{decode_rows, Invalid, RowOptions};
+use crate::id_lists::{list_of_pairs, SharedIntegers};
 use crate::ids::{rows, PyIds};
-use crate::integers::{list_of_pairs, SharedIntegers};
 use crate::model::Model;
-use crate::objects;
-use crate::rows::{in_row, CheckedRows};
+use crate::rows::CheckedRows;
 use crate::sequence::{self, items};
 use crate::settings::value_of;
 use crate::text::{to_text, PySpecial, PyText, PyTextSource};
 use crate::trace::MergeTrace;
-use bpe_tokenizer_core::buffer_pool::BufferPool as CorePool;
+use bpe_tokenizer_core::buffer_pool::BufferPool;
 use bpe_tokenizer_core::decoder::{DecodeOptions, Decoder};
 use bpe_tokenizer_core::encoder::{
     room_for, BatchOptions, Encoder as Core, Ragged, Segments, Special, TextSource, BYTES_PER_ID,
 };
 use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
-use bpe_tokenizer_core::threads::ordered;
+use bpe_tokenizer_core::Result;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyList, PyString};
 use rustc_hash::FxHashSet;
-use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -35,7 +34,7 @@ pub struct Encoder {
     pub decoder: Decoder,
     integers: SharedIntegers,
     /// The memory of large results that no longer exist.
-    results: Arc<CorePool<u32>>,
+    results: Arc<BufferPool<u32>>,
 }
 
 /// Ids, and for each a span (start, end) or the first and last segment.
@@ -48,13 +47,13 @@ type TextArrays<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
 pub type PrefixSuffix = (Vec<u32>, Vec<u32>);
 
 /// The memory of fewer ids is kept for the next text: their array is a copy.
-const MAX_KEPT_IDS: usize = objects::MIN_OWNED / size_of::<u32>();
+const MAX_KEPT_IDS: usize = constructors::MIN_OWNED / size_of::<u32>();
 
 /// One thread encodes a text of at most this number of bytes or characters: to start others takes longer.
 const MAX_FOR_ONE_THREAD: usize = 4 << 10;
 
-/// The memory of results of at least so many bytes is kept for the next ones, and at most so many.
-const MIN_POOLED_BYTES: usize = 1 << 20;
+/// The memory of results of at least so many ids is kept for the next ones, and at most so many bytes.
+const MIN_POOLED_IDS: usize = (1 << 20) / size_of::<u32>();
 const MAX_POOLED_BYTES: usize = 80 << 20;
 
 /// What `decode_rows` does with bytes that are not UTF-8.
@@ -69,14 +68,6 @@ thread_local! {
     static KEPT_IDS: Cell<Vec<u32>> = const { Cell::new(Vec::new()) };
 }
 
-/// Keeps the memory of ids that are no longer needed.
-#[inline]
-fn keep(ids: Vec<u32>) {
-    if ids.capacity() <= 4 * MAX_KEPT_IDS {
-        KEPT_IDS.set(ids);
-    }
-}
-
 fn options(special: Special, threads: usize, prefix_suffix_ids: PrefixSuffix) -> BatchOptions {
     let (prefix_ids, suffix_ids) = prefix_suffix_ids;
     BatchOptions {
@@ -88,25 +79,11 @@ fn options(special: Special, threads: usize, prefix_suffix_ids: PrefixSuffix) ->
     }
 }
 
-/// What a large result is written to.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Memory {
-    /// Memory that is given back when the result is in a list.
-    New,
-    /// The memory of an array that no longer exists, for the next array.
-    Pooled,
-}
-
 impl Encoder {
     /// Memory for the ids of so many bytes of texts.
-    fn room(&self, memory: Memory, bytes: usize) -> Vec<u32> {
-        if memory == Memory::Pooled {
-            self.results.free_smaller(bytes / BYTES_PER_ID);
-            return room_for(bytes, &self.results);
-        }
-        let mut ids = Vec::new();
-        make_room(&mut ids, bytes / BYTES_PER_ID);
-        ids
+    fn room(&self, bytes: usize) -> Vec<u32> {
+        self.results.free_smaller(bytes / BYTES_PER_ID);
+        room_for(bytes, &self.results)
     }
 
     /// The ids of a text, between those that are added before and after it.
@@ -116,15 +93,14 @@ impl Encoder {
         py: Python<'_>,
         text: TextSource<'_>,
         options: &BatchOptions,
-        memory: Memory,
     ) -> PyResult<Vec<u32>> {
         if options.threads != 1 && text.len() > MAX_FOR_ONE_THREAD {
-            return Ok(self.batch(py, std::iter::once(text), options, memory)?.ids);
+            return Ok(self.batch(py, std::iter::once(text), options)?.ids);
         }
         call::run(py, text.len(), |interrupt| {
             let mut ids = match text.len() <= 4 * MAX_KEPT_IDS {
                 true => KEPT_IDS.take(),
-                false => self.room(memory, text.estimated_bytes()),
+                false => self.room(text.estimated_bytes()),
             };
             ids.clear();
             append(&mut ids, &options.prefix_ids)?;
@@ -152,10 +128,20 @@ impl Encoder {
         })
     }
 
+    /// Keeps the memory of ids that are no longer needed.
+    #[inline]
+    fn keep(&self, ids: Vec<u32>) {
+        if ids.capacity() <= 4 * MAX_KEPT_IDS {
+            KEPT_IDS.set(ids);
+        } else if ids.capacity() >= MIN_POOLED_IDS {
+            self.results.put(ids);
+        }
+    }
+
     /// The list of the ids of a text.
     pub fn list_of<'py>(&self, py: Python<'py>, ids: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
         let list = self.list(py, &ids);
-        keep(ids);
+        self.keep(ids);
         list
     }
 
@@ -165,16 +151,16 @@ impl Encoder {
         py: Python<'py>,
         ids: Vec<u32>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let is_large = ids.len() >= MIN_POOLED_BYTES / size_of::<u32>();
+        let is_large = ids.len() >= MIN_POOLED_IDS;
         // The others are cut to their length, so that no array keeps much more memory than it has ids.
         if is_large && ids.len() >= ids.capacity() / 2 {
-            return objects::pooled_array(py, ids, Some(&self.results));
+            return constructors::pooled_array(py, ids, Some(&self.results));
         }
         if ids.len() >= MAX_KEPT_IDS {
-            return Ok(objects::array(py, ids));
+            return Ok(constructors::array(py, ids));
         }
         let array = PyArray1::from_slice(py, &ids);
-        keep(ids);
+        self.keep(ids);
         Ok(array)
     }
 
@@ -192,56 +178,54 @@ impl Encoder {
         })
     }
 
-    /// The bytes of every row, in parallel. Ignores the id `skip_id`.
-    fn bytes_of_batch(
-        &self,
-        py: Python<'_>,
-        batch: &[PyIds],
-        options: DecodeOptions,
-        threads: usize,
-        skip_id: Option<u32>,
-    ) -> PyResult<Vec<Vec<u8>>> {
-        let rows: Vec<_> = batch.iter().enumerate().collect();
-        let size = |(_, ids): &(usize, &PyIds)| 4 * ids.0.len();
-        call::run(py, rows.iter().map(size).sum(), |interrupt| {
-            ordered::map(&rows, threads, size, interrupt, |&(row, ids)| {
-                let mut kept = Cow::Borrowed(ids.0.as_slice());
-                if skip_id.is_some_and(|skip_id| kept.contains(&skip_id)) {
-                    let others = ids.0.iter().filter(|&&id| Some(id) != skip_id);
-                    kept = Cow::Owned(reserve::collect(others.copied())?);
-                }
-                let mut bytes = Vec::new();
-                let done = self.decoder.decode(&kept, options, &mut bytes, interrupt);
-                done.map_err(|error| in_row(row, error))?;
-                Ok(bytes)
-            })
-        })
-    }
-
     fn batch<'a>(
         &self,
         py: Python<'_>,
         texts: impl Iterator<Item = TextSource<'a>> + Clone + Send + Sync,
         options: &BatchOptions,
-        memory: Memory,
     ) -> PyResult<Ragged> {
         let bytes = texts.clone().map(TextSource::estimated_bytes).sum();
         call::run(py, bytes, |interrupt| {
-            let texts = texts.clone();
-            match memory {
-                Memory::New => self.core.encode_all(texts, options, interrupt),
-                Memory::Pooled => {
-                    self.results.free_smaller(bytes / BYTES_PER_ID);
-                    self.core
-                        .encode_pooled(texts, &self.results, options, interrupt)
-                }
-            }
+            self.results.free_smaller(bytes / BYTES_PER_ID);
+            self.core
+                .encode_pooled(texts, &self.results, options, interrupt)
+        })
+    }
+
+    /// Calls `take` with each id and its span, in characters or in bytes.
+    fn spans(
+        &self,
+        py: Python<'_>,
+        text: &PyText,
+        special: &Special,
+        (in_characters, tile): (bool, bool),
+        mut take: impl FnMut(u32, (usize, usize)) -> Result<()> + Send,
+    ) -> PyResult<()> {
+        let in_characters = in_characters && !text.has_byte_positions();
+        let (given, mut characters) = (text.as_text(), text.characters());
+        call::run(py, text.len(), |interrupt| {
+            let mut taken = Ok(());
+            self.core
+                .encode_with_spans(given, special, interrupt, |id, span| {
+                    let span = match (in_characters, tile) {
+                        (true, true) => (
+                            characters.floor(span.start),
+                            characters.floor(span.tiled_end),
+                        ),
+                        (true, false) => (characters.floor(span.start), characters.ceil(span.end)),
+                        (false, true) => (span.start, span.tiled_end),
+                        (false, false) => (span.start, span.end),
+                    };
+                    taken = take(id, span);
+                    taken.is_ok()
+                })?;
+            taken
         })
     }
 
     fn arrays<'py>(&self, py: Python<'py>, ragged: Ragged) -> PyResult<Arrays<'py>> {
         let ids = self.array_of(py, ragged.ids)?;
-        Ok((ids, objects::array(py, ragged.offsets)))
+        Ok((ids, constructors::array(py, ragged.offsets)))
     }
 }
 
@@ -250,8 +234,7 @@ fn joined(py: Python<'_>, segments: &[(PyText, bool)]) -> PyResult<(String, Vec<
     let (mut text, mut sizes) = (String::new(), Vec::new());
     for (segment, is_trusted) in segments {
         let segment = segment.expect_str(py)?;
-        let appended = reserve::append_text(&mut text, segment);
-        appended.map_err(|error| to_python(py, &error))?;
+        reserve::append_text(&mut text, segment).or_raise(py)?;
         sizes.push((segment.len(), *is_trusted));
     }
     Ok((text, sizes))
@@ -267,7 +250,7 @@ impl Encoder {
             decoder: Decoder::new(core.model().clone()),
             core,
             integers: SharedIntegers::default(),
-            results: Arc::new(CorePool::new(MAX_POOLED_BYTES)),
+            results: Arc::new(BufferPool::new(MAX_POOLED_BYTES)),
         })
     }
 
@@ -287,7 +270,7 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let options = options(special.0, threads, PrefixSuffix::default());
-        let ids = self.ids(py, text.get(), &options, Memory::New)?;
+        let ids = self.ids(py, text.get(), &options)?;
         self.list_of(py, ids)
     }
 
@@ -300,7 +283,7 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let options = options(special.0, threads, PrefixSuffix::default());
-        let ids = self.ids(py, text.get(), &options, Memory::Pooled)?;
+        let ids = self.ids(py, text.get(), &options)?;
         self.array_of(py, ids)
     }
 
@@ -314,29 +297,12 @@ impl Encoder {
         tile: bool,
     ) -> PyResult<WithOffsets<'py>> {
         let in_characters = value_of(py, "unit", unit, &[("char", true), ("byte", false)])?;
-        let (ids, spans) = call::run(py, text.len(), |interrupt| {
-            let (mut ids, mut spans, mut room) = (Vec::new(), Vec::new(), Ok(()));
-            make_room(&mut ids, text.len() / 3);
-            make_room(&mut spans, text.len() / 3);
-            let mut characters = text.characters();
-            let in_characters = in_characters && !text.has_byte_positions();
-            let given = text.as_text();
-            self.core
-                .encode_with_spans(given, &special.0, interrupt, |id, span| {
-                    let span = match (in_characters, tile) {
-                        (true, true) => (
-                            characters.floor(span.start),
-                            characters.floor(span.tiled_end),
-                        ),
-                        (true, false) => (characters.floor(span.start), characters.ceil(span.end)),
-                        (false, true) => (span.start, span.tiled_end),
-                        (false, false) => (span.start, span.end),
-                    };
-                    room = push(&mut ids, id).and_then(|()| push(&mut spans, span));
-                    room.is_ok()
-                })?;
-            room?;
-            Ok((ids, spans))
+        let (mut ids, mut spans) = (Vec::new(), Vec::new());
+        make_room(&mut ids, text.len() / 3);
+        make_room(&mut spans, text.len() / 3);
+        self.spans(py, &text, &special.0, (in_characters, tile), |id, span| {
+            push(&mut ids, id)?;
+            push(&mut spans, span)
         })?;
         Ok((self.list(py, &ids)?, list_of_pairs(py, &spans)?))
     }
@@ -348,25 +314,12 @@ impl Encoder {
         text: PyText,
         special: PySpecial,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let starts = call::run(py, text.len(), |interrupt| {
-            let (mut found, mut room) = (Vec::new(), Ok(()));
-            make_room(&mut found, text.len() / 3);
-            let (given, mut starts) = (text.as_text(), text.characters());
-            let in_characters = !text.has_byte_positions();
-            self.core
-                .encode_with_spans(given, &special.0, interrupt, |_, span| {
-                    let start = if in_characters {
-                        starts.floor(span.start)
-                    } else {
-                        span.start
-                    };
-                    room = push(&mut found, start as i64);
-                    room.is_ok()
-                })?;
-            room?;
-            Ok(found)
+        let mut starts = Vec::new();
+        make_room(&mut starts, text.len() / 3);
+        self.spans(py, &text, &special.0, (true, true), |_, (start, _)| {
+            push(&mut starts, start as i64)
         })?;
-        Ok(objects::array(py, starts))
+        Ok(constructors::array(py, starts))
     }
 
     #[pyo3(signature = (segments, special=PySpecial::none(), markup=FxHashSet::default()))]
@@ -397,7 +350,7 @@ impl Encoder {
         may_write: &Bound<'_, PyAny>,
     ) -> PyResult<FxHashSet<String>> {
         let (text, sizes) = joined(py, &segments)?;
-        let segments = Segments::new(&text, &sizes).map_err(|error| to_python(py, &error))?;
+        let segments = Segments::new(&text, &sizes).or_raise(py)?;
         let may_write = |text: &str| may_write.call1((text,))?.is_truthy();
         self.core.markup_tokens(&segments, may_write)
     }
@@ -411,19 +364,16 @@ impl Encoder {
         threads: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let options = options(special.0, threads, PrefixSuffix::default());
-        let Ragged { ids, offsets } = self.batch(
-            py,
-            texts.iter().map(PyTextSource::get),
-            &options,
-            Memory::New,
-        )?;
+        let texts = texts.iter().map(PyTextSource::get);
+        let Ragged { ids, offsets } = self.batch(py, texts, &options)?;
         let rows = offsets.windows(2).map(|row| {
             let ids = &ids[row[0] as usize..row[1] as usize];
             // New lists make the garbage collector visit those that it knows, again and again.
-            self.list(py, ids).inspect(objects::hide)
+            self.list(py, ids).inspect(constructors::hide)
         });
-        let rows = objects::list(py, rows)?;
-        rows.iter().for_each(|row| objects::show(&row));
+        let rows = constructors::list(py, rows)?;
+        self.keep(ids);
+        rows.iter().for_each(|row| constructors::show(&row));
         Ok(rows)
     }
 
@@ -437,18 +387,12 @@ impl Encoder {
         prefix_suffix_ids: PrefixSuffix,
     ) -> PyResult<Arrays<'py>> {
         let options = options(special.0, threads, prefix_suffix_ids);
-        let ragged = self.batch(
-            py,
-            texts.iter().map(PyTextSource::get),
-            &options,
-            Memory::Pooled,
-        )?;
+        let texts = texts.iter().map(PyTextSource::get);
+        let ragged = self.batch(py, texts, &options)?;
         self.arrays(py, ragged)
     }
 
-    #[pyo3(signature = (data, offsets, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default(),
-                        pool=None))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (data, offsets, special=PySpecial::none(), threads=0, prefix_suffix_ids=PrefixSuffix::default()))]
     fn encode_rows<'py>(
         &self,
         py: Python<'py>,
@@ -457,25 +401,19 @@ impl Encoder {
         special: PySpecial,
         threads: usize,
         prefix_suffix_ids: PrefixSuffix,
-        pool: Option<&BufferPool>,
     ) -> PyResult<Arrays<'py>> {
         let options = options(special.0, threads, prefix_suffix_ids);
-        let (pool, fresh) = (pool.map(|pool| &pool.ids), Arc::default());
         let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
-        let Ragged { ids, offsets } =
-            call::run(py, data.len() + size_of_val(offsets), |interrupt| {
-                let texts = CheckedRows::check(data, offsets, threads, interrupt)?;
-                let pool = pool.map_or(&fresh, |pool| pool);
-                self.core
-                    .encode_pooled(texts.texts(), pool, &options, interrupt)
-            })?;
-        let ids = objects::pooled_array(py, ids, pool)?;
-        Ok((ids, objects::array(py, offsets)))
+        let ragged = call::run(py, data.len() + size_of_val(offsets), |interrupt| {
+            let texts = CheckedRows::check(data, offsets, threads, interrupt)?;
+            self.core
+                .encode_pooled(texts.texts(), &self.results, &options, interrupt)
+        })?;
+        self.arrays(py, ragged)
     }
 
     #[pyo3(signature = (paths, separator=None, special=PySpecial::none(), disallowed=PySpecial::none(), threads=0,
                         prefix_suffix_ids=PrefixSuffix::default()))]
-    #[allow(clippy::too_many_arguments)]
     fn encode_files<'py>(
         &self,
         py: Python<'py>,
@@ -559,8 +497,8 @@ impl Encoder {
         let mut start = 0;
         let pieces = ends
             .iter()
-            .map(|&end| objects::bytes(py, &bytes[std::mem::replace(&mut start, end)..end]));
-        objects::list(py, pieces)
+            .map(|&end| constructors::bytes(py, &bytes[std::mem::replace(&mut start, end)..end]));
+        constructors::list(py, pieces)
     }
 
     fn trace_merges(&self, py: Python<'_>, piece: &[u8]) -> PyResult<MergeTrace> {
@@ -584,12 +522,12 @@ impl Encoder {
             self.decoder.length(&ids.0, options, interrupt)
         })?;
         match length {
-            Some(length) => objects::written_bytes(py, length, |bytes| {
+            Some(length) => constructors::written_bytes(py, length, |bytes| {
                 call::run(py, size, |interrupt| {
                     self.decoder.write(&ids.0, options, bytes, interrupt)
                 })
             }),
-            None => objects::bytes(py, &self.bytes_of(py, &ids, options)?),
+            None => constructors::bytes(py, &self.bytes_of(py, &ids, options)?),
         }
     }
 
@@ -606,37 +544,43 @@ impl Encoder {
         to_text(py, &bytes, errors)
     }
 
-    #[pyo3(signature = (batch, skip_special_tokens=false, threads=0, replaces_broken=false))]
+    #[pyo3(signature = (batch, skip_special_tokens=false, errors=None, threads=0, skip_id=None))]
     fn decode_batch<'py>(
         &self,
         py: Python<'py>,
         #[pyo3(from_py_with = rows)] batch: Vec<PyIds>,
         #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
-        threads: usize,
-        replaces_broken: bool,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let options = decode_options(skip_special_tokens, replaces_broken);
-        let texts = self.bytes_of_batch(py, &batch, options, threads, None)?;
-        objects::list(py, texts.iter().map(|bytes| objects::bytes(py, bytes)))
-    }
-
-    #[pyo3(signature = (batch, skip_special_tokens=false, errors="replace", threads=0, skip_id=None))]
-    fn decode_text_batch<'py>(
-        &self,
-        py: Python<'py>,
-        #[pyo3(from_py_with = rows)] batch: Vec<PyIds>,
-        #[pyo3(from_py_with = sequence::skip_special_tokens)] skip_special_tokens: bool,
-        errors: &str,
+        errors: Option<&str>,
         threads: usize,
         skip_id: Option<u32>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let options = decode_options(skip_special_tokens, errors == "replace");
-        let texts = self.bytes_of_batch(py, &batch, options, threads, skip_id)?;
-        objects::list(py, texts.iter().map(|bytes| to_text(py, bytes, errors)))
+        let options = RowOptions {
+            decode: decode_options(skip_special_tokens, errors == Some("replace")),
+            invalid: Invalid::Keep,
+            threads,
+            first_row: 0,
+        };
+        let size = batch.iter().map(|row| 4 * row.0.len()).sum();
+        let (text, ends) = call::run(py, size, |interrupt| {
+            let (mut ids, mut offsets) = (Vec::new(), vec![0]);
+            reserve::reserve(&mut ids, size / 4)?;
+            for row in batch {
+                ids.extend(row.0.into_iter().filter(|&id| Some(id) != skip_id));
+                push(&mut offsets, ids.len() as i64)?;
+            }
+            decode_rows(&self.decoder, &ids, &offsets, &options, interrupt)
+        })?;
+        let texts = ends.windows(2).map(|ends| {
+            let bytes = &text[ends[0] as usize..ends[1] as usize];
+            match errors {
+                Some(errors) => Ok(to_text(py, bytes, errors)?.into_any()),
+                None => Ok(constructors::bytes(py, bytes)?.into_any()),
+            }
+        });
+        constructors::list(py, texts)
     }
 
     #[pyo3(signature = (ids, offsets, skip_special_tokens=false, invalid="replace", threads=0, first_row=0))]
-    #[allow(clippy::too_many_arguments)]
     fn decode_rows<'py>(
         &self,
         py: Python<'py>,
@@ -648,7 +592,7 @@ impl Encoder {
         first_row: usize,
     ) -> PyResult<TextArrays<'py>> {
         let options = RowOptions {
-            skip_special_tokens,
+            decode: decode_options(skip_special_tokens, invalid == "replace"),
             invalid: value_of(py, "invalid", invalid, &INVALID)?,
             threads,
             first_row,
@@ -658,16 +602,17 @@ impl Encoder {
         let (text, ends) = call::run(py, size, |interrupt| {
             decode_rows(&self.decoder, ids, offsets, &options, interrupt)
         })?;
-        Ok((objects::array(py, text), objects::array(py, ends)))
+        Ok((constructors::array(py, text), constructors::array(py, ends)))
     }
 
-    fn cache_statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let statistics = self.core.caches().statistics();
-        let dict = PyDict::new(py);
-        dict.set_item("hits", statistics.hits)?;
-        dict.set_item("misses", statistics.misses)?;
-        dict.set_item("size", statistics.size)?;
-        Ok(dict)
+    fn cache_statistics(&self) -> BTreeMap<&str, u64> {
+        let found = self.core.caches().statistics();
+        [
+            ("hits", found.hits),
+            ("misses", found.misses),
+            ("size", found.size),
+        ]
+        .into()
     }
 
     fn clear_cache(&self) {

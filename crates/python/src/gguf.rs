@@ -1,7 +1,7 @@
 //! Functions for the strings and merges of a GGUF file: hundreds of thousands of small values.
 
-use crate::call::to_python;
-use crate::objects;
+use crate::call::OrRaise as _;
+use crate::constructors;
 use bpe_tokenizer_core::reserve;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -23,11 +23,11 @@ pub fn read_strings<'py>(
         let Some((string, after)) = string_at(window, next) else {
             break;
         };
-        reserve::push(&mut strings, string).map_err(|error| to_python(py, &error))?;
+        reserve::push(&mut strings, string).or_raise(py)?;
         next = after;
     }
-    let strings = strings.iter().map(|string| objects::bytes(py, string));
-    Ok((objects::list(py, strings)?, next))
+    let strings = strings.iter().map(|string| constructors::bytes(py, string));
+    Ok((constructors::list(py, strings)?, next))
 }
 
 /// The string at a position, and the position after it.
@@ -77,8 +77,10 @@ pub fn split_merges<'py>(
         .map(|merge| Ok(merge.cast_into()?))
         .collect::<PyResult<_>>()?;
     let pairs = merges.iter().map(|merge| match pair(merge.as_bytes()) {
-        Some((left, right)) => objects::tuple(py, left.clone(), right.clone()).map(Bound::into_any),
+        Some((left, right)) => {
+            constructors::tuple(py, left.clone(), right.clone()).map(Bound::into_any)
+        }
         None => Ok(py.None().into_bound(py)),
     });
-    objects::list(py, pairs)
+    constructors::list(py, pairs)
 }

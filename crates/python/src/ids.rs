@@ -1,7 +1,7 @@
 //! Ids to and from Python.
 
-use crate::call::{exception, shown, to_python};
-use crate::integers::read_ids;
+use crate::call::{exception, shown, OrRaise as _};
+use crate::id_lists::read_ids;
 use crate::sequence::items_by;
 use bpe_tokenizer_core::model::NONE;
 use bpe_tokenizer_core::reserve;
@@ -65,8 +65,7 @@ fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
 }
 
 fn from_list(list: &Bound<'_, PyList>) -> PyResult<PyIds> {
-    let mut ids =
-        reserve::with_capacity(list.len()).map_err(|error| to_python(list.py(), &error))?;
+    let mut ids = reserve::with_capacity(list.len()).or_raise(list.py())?;
     read_ids(&mut ids, list);
     if ids.len() == list.len() {
         return Ok(PyIds(ids));
@@ -77,7 +76,8 @@ fn from_list(list: &Bound<'_, PyList>) -> PyResult<PyIds> {
 /// Items of an iterable between two checks for signals.
 const ITEMS_PER_CHECK: usize = 1 << 14;
 
-/// The ids of an iterable; those before them are known. Reserves nothing: the object may lie about its length.
+/// Appends the ids of an iterable to `ids`, which has those of its first items. Memory grows with the ids: the length that the
+/// object returns may be wrong.
 fn from_iterable(object: &Bound<'_, PyAny>, mut ids: Vec<u32>) -> PyResult<PyIds> {
     for (position, item) in object.try_iter()?.enumerate().skip(ids.len()) {
         let item = item?;
@@ -87,7 +87,7 @@ fn from_iterable(object: &Bound<'_, PyAny>, mut ids: Vec<u32>) -> PyResult<PyIds
         let id = item
             .extract()
             .map_err(|error| not_an_id(&item, position, error))?;
-        reserve::push(&mut ids, id).map_err(|error| to_python(object.py(), &error))?;
+        reserve::push(&mut ids, id).or_raise(object.py())?;
     }
     Ok(PyIds(ids))
 }
@@ -98,9 +98,9 @@ fn from_array<T: Element + Copy + Display + TryInto<u32>>(
 ) -> Option<PyResult<PyIds>> {
     let array = object.cast::<PyArray1<T>>().ok()?.try_readonly().ok()?;
     let values = array.as_slice().ok()?;
-    let mut ids: Vec<u32> = match reserve::with_capacity(values.len()) {
+    let mut ids: Vec<u32> = match reserve::with_capacity(values.len()).or_raise(object.py()) {
         Ok(ids) => ids,
-        Err(error) => return Some(Err(to_python(object.py(), &error))),
+        Err(error) => return Some(Err(error)),
     };
     ids.extend(values.iter().map(|&value| value.try_into().unwrap_or(NONE)));
     let is_no_id = |value: &T| TryInto::<u32>::try_into(*value).is_err();

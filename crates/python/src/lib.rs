@@ -1,18 +1,19 @@
 //! The Python binding: convert, release the GIL, call the core, convert. Nothing else.
 
 #![allow(missing_docs)] // what Python sees is documented in `_core.pyi`
+#![allow(clippy::too_many_arguments)] // those of Python are named
 
 mod buffer_pool;
 mod call;
+mod constructors;
 mod counter;
 mod decimal;
 mod decoded_rows;
 mod encoder;
 mod gguf;
+mod id_lists;
 mod ids;
-mod integers;
 mod model;
-mod objects;
 mod pattern;
 mod rank_table;
 mod reader;
@@ -41,47 +42,31 @@ mod _core {
     /// leaves the GIL to other threads meanwhile, and a child that is forked then waits for ever (so nothing uses `intern!`).
     #[pymodule_init]
     fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::objects::array::<u32>(module.py(), Vec::new());
-        module.py().get_type::<crate::objects::Owner>();
+        crate::constructors::array::<u32>(module.py(), Vec::new());
+        module.py().get_type::<crate::constructors::Owner>();
         Ok(())
     }
 
     #[pymodule_export]
-    use super::buffer_pool::BufferPool;
-    #[pymodule_export]
-    use super::counter::{PieceCounter, PieceReader};
-    #[pymodule_export]
-    use super::decimal::{read_ids, write_ids};
-    #[pymodule_export]
-    use super::encoder::Encoder;
-    #[pymodule_export]
-    use super::find_roles;
-    #[pymodule_export]
-    use super::from_printable;
-    #[pymodule_export]
-    use super::gguf::{read_strings, split_merges};
-    #[pymodule_export]
-    use super::give_back_large_blocks;
-    #[pymodule_export]
-    use super::model::Model;
-    #[pymodule_export]
-    use super::pattern::SplitPattern;
-    #[pymodule_export]
-    use super::rank_table::RankTable;
-    #[pymodule_export]
-    use super::readers::{find_bad_rows, read_rows};
-    #[pymodule_export]
-    use super::stream::{DecodeStream, EncodeStream};
-    #[pymodule_export]
-    use super::to_printable;
-    #[pymodule_export]
-    use super::token_table::{AddedTokensDecoder, TokenTable};
-    #[pymodule_export]
-    use super::tokenizer::Tokenizer;
-    #[pymodule_export]
-    use super::trace::{MergeStep, MergeTrace};
-    #[pymodule_export]
-    use super::words::words;
+    use super::{
+        buffer_pool::BufferPool,
+        counter::{PieceCounter, PieceReader},
+        decimal::{read_ids, write_ids},
+        encoder::Encoder,
+        find_roles, from_printable,
+        gguf::{read_strings, split_merges},
+        give_back_large_blocks,
+        model::Model,
+        pattern::SplitPattern,
+        rank_table::RankTable,
+        readers::{find_bad_rows, read_rows},
+        stream::{DecodeStream, EncodeStream},
+        to_printable,
+        token_table::{AddedTokensDecoder, TokenTable},
+        tokenizer::Tokenizer,
+        trace::{MergeStep, MergeTrace},
+        words::words,
+    };
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

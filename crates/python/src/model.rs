@@ -1,9 +1,9 @@
 //! `Model`.
 
-use crate::call::{exception, run, shown, to_python};
-use crate::objects;
+use crate::call::{exception, run, shown, OrRaise as _};
+use crate::constructors;
 use crate::rank_table::RankTable;
-use crate::sequence::{byte_pairs_or_none, items};
+use crate::sequence::{byte_pairs, items};
 use crate::settings::{
     added_token, added_token_tuple, added_token_tuples, decoder_tuple, each, from_keywords,
     name_of, normalizer_tuple, pre_tokenizer_tuple, Options, ALPHABETS,
@@ -21,7 +21,6 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
 #[pyclass(frozen, module = "bpe_tokenizer._core")]
@@ -104,12 +103,13 @@ impl Model {
     fn new(
         py: Python<'_>,
         vocab: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = byte_pairs_or_none)] merges: Option<Vec<(Vec<u8>, Vec<u8>)>>,
+        merges: Option<Bound<'_, PyAny>>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let tokens = vocab_items::<u32, PyBackedBytes>(vocab)?;
         let tokens = tokens.iter().map(|(id, token)| (*id, token.to_vec()));
         let tokens: Vec<_> = tokens.collect();
+        let merges = merges.as_ref().map(byte_pairs).transpose()?;
         let options = from_keywords(settings)?;
         let make = |settings, added| Core::new(tokens, merges.as_deref(), settings, added);
         run(py, usize::MAX, |_| options.build(make))
@@ -128,9 +128,7 @@ impl Model {
         run(py, usize::MAX, |_| {
             let bytes_of = options.bytes_of();
             let vocab = vocab.iter().map(|(token, id)| (*id, token.as_str()));
-            let tokens = tokens_of(vocab, &options.added, bytes_of);
-            let tokens = tokens.map(|token| token.map(|(id, token)| (id, token.into_owned())));
-            let tokens = tokens.collect::<Result<_>>()?;
+            let tokens = tokens_of(vocab, &options.added, bytes_of)?;
             let merges = merges
                 .iter()
                 .map(|(left, right)| Ok((bytes_of(left)?, bytes_of(right)?)));
@@ -153,15 +151,9 @@ impl Model {
             let vocab = table
                 .tokens()
                 .filter(|(_, token)| !excluded.contains(*token));
-            let tokens = tokens_of(vocab, &options.added, options.bytes_of());
-            let vocabulary = if others.is_empty() {
-                Vocabulary::from_sorted(tokens)?
-            } else {
-                let tokens = tokens.map(|token| token.map(|(id, token)| (id, token.into_owned())));
-                let mut tokens: Vec<_> = tokens.collect::<Result<_>>()?;
-                tokens.extend(others.iter().map(|(id, token)| (*id, token.to_vec())));
-                Vocabulary::new(tokens)?
-            };
+            let mut tokens = tokens_of(vocab, &options.added, options.bytes_of())?;
+            tokens.extend(others.iter().map(|(id, token)| (*id, token.to_vec())));
+            let vocabulary = Vocabulary::new(tokens)?;
             options.build(|settings, added| {
                 Core::with_merge_ids(vocabulary, table.merges(), settings, added)
             })
@@ -191,7 +183,7 @@ impl Model {
 
     fn with_added_tokens(&self, added_tokens: &Bound<'_, PyAny>) -> PyResult<Self> {
         let core = self.core.with_added(each(added_tokens, added_token)?);
-        let core = core.map_err(|error| to_python(added_tokens.py(), &error))?;
+        let core = core.or_raise(added_tokens.py())?;
         Ok(Self { core })
     }
 
@@ -206,7 +198,7 @@ impl Model {
                 self.core.with_added(added)
             }
         };
-        let core = core.map_err(|error| to_python(added_tokens.py(), &error))?;
+        let core = core.or_raise(added_tokens.py())?;
         Ok(Self { core })
     }
 
@@ -223,7 +215,9 @@ impl Model {
     #[pyo3(signature = (token_id, /))]
     fn token<'py>(&self, py: Python<'py>, token_id: u32) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let token = self.core.token(token_id);
-        token.map(|token| objects::bytes(py, token)).transpose()
+        token
+            .map(|token| constructors::bytes(py, token))
+            .transpose()
     }
 
     #[getter]
@@ -231,10 +225,10 @@ impl Model {
         let token = |id| self.core.vocabulary().token(id).unwrap_or_default();
         let merges = self.core.merges().iter();
         let merges = merges.map(|&(left, right, _)| {
-            let [left, right] = [left, right].map(|id| objects::bytes(py, token(id)));
-            objects::tuple(py, left?, right?)
+            let [left, right] = [left, right].map(|id| constructors::bytes(py, token(id)));
+            constructors::tuple(py, left?, right?)
         });
-        objects::list(py, merges)
+        constructors::list(py, merges)
     }
 
     #[getter]
@@ -390,7 +384,7 @@ impl Model {
                 );
                 return Err(exception(py, "ModelError", message));
             }
-            vocab.set_item(key, objects::integer(py, id as usize)?)?;
+            vocab.set_item(key, constructors::integer(py, id as usize)?)?;
         }
         Ok(vocab)
     }
@@ -399,15 +393,15 @@ impl Model {
         let written = |id| self.written(self.core.vocabulary().token(id).unwrap_or_default());
         let merges = self.core.merges().iter().map(|&(left, right, _)| {
             let [left, right] = [left, right].map(|id| PyString::new(py, &written(id)));
-            objects::tuple(py, left, right)
+            constructors::tuple(py, left, right)
         });
-        objects::list(py, merges)
+        constructors::list(py, merges)
     }
 
     /// All tokens and merges in bytes, from which programs make a hash.
     fn table_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = table_bytes(&self.core).map_err(|error| to_python(py, &error))?;
-        objects::bytes(py, &bytes)
+        let bytes = table_bytes(&self.core).or_raise(py)?;
+        constructors::bytes(py, &bytes)
     }
 
     #[getter]
@@ -449,8 +443,8 @@ fn to_dict<'py, 'a>(
     let dict = PyDict::new(py);
     for (id, token) in tokens {
         dict.set_item(
-            objects::integer(py, id as usize)?,
-            objects::bytes(py, token)?,
+            constructors::integer(py, id as usize)?,
+            constructors::bytes(py, token)?,
         )?;
     }
     Ok(dict)
@@ -471,19 +465,16 @@ type BytesOf = fn(&str) -> Result<Vec<u8>>;
 /// The bytes of a file's vocabulary. An added token is written as its text.
 fn tokens_of<'a>(
     vocab: impl Iterator<Item = (u32, &'a str)>,
-    added: &'a [AddedToken],
+    added: &[AddedToken],
     bytes_of: BytesOf,
-) -> impl Iterator<Item = Result<(u32, Cow<'a, [u8]>)>> {
-    let added: FxHashMap<&str, u32> = added
-        .iter()
-        .map(|token| (token.content.as_str(), token.id))
-        .collect();
-    vocab.map(move |(id, token)| {
-        if added.get(token) == Some(&id) {
-            return Ok((id, Cow::Borrowed(token.as_bytes())));
-        }
-        Ok((id, Cow::Owned(bytes_of(token)?)))
-    })
+) -> Result<Vec<(u32, Vec<u8>)>> {
+    let added = added.iter().map(|token| (token.content.as_str(), token.id));
+    let added: FxHashMap<_, _> = added.collect();
+    let tokens = vocab.map(|(id, token)| match added.get(token) == Some(&id) {
+        true => Ok((id, token.as_bytes().to_vec())),
+        false => Ok((id, bytes_of(token)?)),
+    });
+    tokens.collect()
 }
 
 fn bytes_of(token: &str) -> Result<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! `RankTable`: the tokens of a rank file, for Python.
 
-use crate::call::format_error;
-use crate::objects;
+use crate::call::OrRaise as _;
+use crate::constructors;
 use bpe_tokenizer_core::model::Vocabulary;
 use bpe_tokenizer_formats::ranks;
 use pyo3::exceptions::PyKeyError;
@@ -18,8 +18,7 @@ pub struct RankTable {
 impl RankTable {
     #[staticmethod]
     fn parse(py: Python<'_>, data: &[u8], file: &str) -> PyResult<Self> {
-        let vocabulary = py.detach(|| ranks::read(file, data));
-        let vocabulary = vocabulary.map_err(|error| format_error(py, &error))?.into();
+        let vocabulary = py.detach(|| ranks::read(file, data)).or_raise(py)?.into();
         Ok(Self { vocabulary })
     }
 
@@ -49,8 +48,8 @@ impl RankTable {
         let dict = PyDict::new(py);
         for (rank, token) in self.vocabulary.iter() {
             dict.set_item(
-                objects::bytes(py, token)?,
-                objects::integer(py, rank as usize)?,
+                constructors::bytes(py, token)?,
+                constructors::integer(py, rank as usize)?,
             )?;
         }
         Ok(dict)

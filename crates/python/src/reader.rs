@@ -1,7 +1,7 @@
 //! A file object of Python as a reader of the core.
 
 use crate::call::Calls;
-use crate::objects;
+use crate::constructors;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -29,7 +29,7 @@ impl Read for Reader<'_> {
             let data = self
                 .reader
                 .bind(py)
-                .call_method1("read", (objects::integer(py, wanted)?,))?;
+                .call_method1("read", (constructors::integer(py, wanted)?,))?;
             let data = data
                 .cast::<PyBytes>()
                 .map_err(|_| PyTypeError::new_err("read must return bytes"))?

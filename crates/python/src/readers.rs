@@ -1,8 +1,8 @@
 //! Functions for the rows of text and of JSON Lines.
 
 use crate::buffer_pool::BufferPool;
-use crate::call::{exception, run, to_python};
-use crate::objects;
+use crate::call::{exception, run, OrRaise as _};
+use crate::constructors;
 use bpe_tokenizer_core::reserve::with_capacity;
 use bpe_tokenizer_readers::{bad_rows, read_rows as read, RowKind};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -20,7 +20,6 @@ type Rows<'py> = (
 
 #[pyfunction]
 #[pyo3(signature = (block, kind, name, *, first=1, after=0, threads=0, pool=None))]
-#[allow(clippy::too_many_arguments)]
 pub fn read_rows<'py>(
     py: Python<'py>,
     block: PyReadonlyArray1<'_, u8>,
@@ -44,7 +43,7 @@ pub fn read_rows<'py>(
             return Err(exception(py, "OptionError", message));
         }
     };
-    let pool = pool.map(|pool| &pool.bytes);
+    let pool = pool.map(|pool| &pool.0);
     let fresh = BufferPool::default();
     let mut rows = run(py, block.len(), |interrupt| {
         read(
@@ -53,19 +52,19 @@ pub fn read_rows<'py>(
             first,
             after,
             threads,
-            pool.unwrap_or(&fresh.bytes),
+            pool.unwrap_or(&fresh.0),
             interrupt,
         )
     })?;
-    let mut offsets = with_capacity(rows.ends.len() + 1).map_err(|error| to_python(py, &error))?;
+    let mut offsets = with_capacity(rows.ends.len() + 1).or_raise(py)?;
     offsets.push(0);
     offsets.append(&mut rows.ends);
     let undecided = rows.undecided.into_iter();
     let undecided = undecided.map(|row| (row.number, row.range.start, row.range.end, row.before));
     Ok((
-        objects::pooled_array(py, rows.data, pool)?,
-        objects::array(py, offsets),
-        objects::array(py, rows.numbers),
+        constructors::pooled_array(py, rows.data, pool)?,
+        constructors::array(py, offsets),
+        constructors::array(py, rows.numbers),
         undecided.collect(),
         rows.count,
     ))
@@ -79,5 +78,5 @@ pub fn find_bad_rows<'py>(
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
     let bad = run(py, data.len(), |_| bad_rows(data, offsets))?;
-    Ok(objects::array(py, bad))
+    Ok(constructors::array(py, bad))
 }

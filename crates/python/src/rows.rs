@@ -88,6 +88,15 @@ pub fn row_count(offsets: &[i64]) -> Result<usize> {
     })
 }
 
+/// The rows `values[offsets[i]..offsets[i + 1]]`.
+pub fn rows<'a, T>(
+    values: &'a [T],
+    offsets: &'a [i64],
+) -> Result<impl Iterator<Item = Result<&'a [T]>>> {
+    let rows = 0..row_count(offsets)?;
+    Ok(rows.map(|row| Ok(&values[range(offsets, row, values.len())?])))
+}
+
 /// Where a row is in an array of a length.
 pub fn range(offsets: &[i64], row: usize, length: usize) -> Result<Range<usize>> {
     let [start, end] = [offsets[row], offsets[row + 1]];

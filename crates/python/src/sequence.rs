@@ -1,6 +1,7 @@
-//! Collections and strings of Python code, which may be subclasses that lie about their lengths.
+//! Collections and strings from Python code. A subclass of `list` may return any number as its length, so only an exact `list`
+//! or `tuple` is asked for it.
 
-use crate::call::{exception, shown, to_python};
+use crate::call::{exception, shown, OrRaise as _};
 use bpe_tokenizer_core::reserve;
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
@@ -12,8 +13,7 @@ type BytePairs = Vec<(Vec<u8>, Vec<u8>)>;
 /// Items between two checks for signals (Ctrl-C).
 const ITEMS_PER_CHECK: usize = 1 << 10;
 
-/// The items of a collection. Only exact lists and tuples know their length: a subclass may return any number,
-/// and PyO3 would reserve memory for it.
+/// The items of a collection. PyO3's own conversion reserves memory for the length that a subclass returns.
 pub fn items<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
     items_by(object, |_, item| item.extract().map_err(Into::into))
 }
@@ -26,14 +26,14 @@ pub fn items_by<'py, T>(
     check_not_text(object)?;
     let (py, mut items) = (object.py(), Vec::new());
     if object.is_exact_instance_of::<PyList>() || object.is_exact_instance_of::<PyTuple>() {
-        reserve::reserve(&mut items, object.len()?).map_err(|error| to_python(py, &error))?;
+        reserve::reserve(&mut items, object.len()?).or_raise(py)?;
     }
     for (position, item) in object.try_iter()?.enumerate() {
         if position % ITEMS_PER_CHECK == ITEMS_PER_CHECK - 1 {
             py.check_signals()?;
         }
         let item = extract(position, item?)?;
-        reserve::push(&mut items, item).map_err(|error| to_python(py, &error))?;
+        reserve::push(&mut items, item).or_raise(py)?;
     }
     Ok(items)
 }
@@ -69,11 +69,6 @@ pub fn byte_pairs(object: &Bound<'_, PyAny>) -> PyResult<BytePairs> {
         Ok((left.to_vec(), right.to_vec()))
     });
     pairs.collect()
-}
-
-/// As [`byte_pairs`]; None stays None.
-pub fn byte_pairs_or_none(object: &Bound<'_, PyAny>) -> PyResult<Option<BytePairs>> {
-    (!object.is_none()).then(|| byte_pairs(object)).transpose()
 }
 
 /// A split pattern.

@@ -1,7 +1,7 @@
 //! The keyword arguments of `Model`, and the named tuples of `bpe_tokenizer.model`, to the core's types and back.
 
-use crate::call::{exception, shown};
-use crate::objects;
+use crate::call::{exception, shown, OrRaise as _};
+use crate::constructors;
 use crate::sequence::{pattern, patterns};
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{Alphabet, Settings, Spaces, Strip, Unknown};
@@ -74,9 +74,7 @@ pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<Options> 
         match name.as_str() {
             "added_tokens" => added = each(&value, added_token)?,
             "normalization" => {
-                let form: Option<String> = value.extract()?;
-                let form = parse_form(form)
-                    .map_err(|error| exception(value.py(), "OptionError", error.to_string()))?;
+                let form = parse_form(value.extract()?).or_raise(value.py())?;
                 settings.normalizers.extend(form.map(Normalizer::Form));
             }
             "normalizers" => settings.normalizers.extend(each(&value, normalizer)?),
@@ -274,5 +272,5 @@ pub fn added_token_tuples<'py>(
     // As the class's `_make`, but without a call of a Python function for each of many tokens.
     let new = py.get_type::<PyTuple>().getattr("__new__")?;
     let tokens = tokens.iter();
-    objects::list(py, tokens.map(|token| new.call1((class, fields_of(token)))))
+    constructors::list(py, tokens.map(|token| new.call1((class, fields_of(token)))))
 }

@@ -1,9 +1,9 @@
 //! `EncodeStream` and `DecodeStream`.
 
 use crate::call::run;
+use crate::constructors;
 use crate::encoder::{decode_options, Encoder};
 use crate::ids::PyIds;
-use crate::objects;
 use crate::sequence;
 use crate::text::{PySpecial, PyText};
 use bpe_tokenizer_core::decoder::DecodeStream as CoreDecoder;
@@ -28,50 +28,38 @@ impl EncodeStream {
         Ok(Self { encoder, stream })
     }
 
-    fn push<'py>(&mut self, py: Python<'py>, text: PyText) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.pushed(py, text)?;
+    #[pyo3(signature = (text, ends=false))]
+    fn push<'py>(
+        &mut self,
+        py: Python<'py>,
+        text: PyText,
+        ends: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.ids(py, &text, ends)?;
         self.encoder.get().list(py, &ids)
     }
 
-    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.finished(py)?;
-        self.encoder.get().list(py, &ids)
-    }
-
+    #[pyo3(signature = (text, ends=false))]
     fn push_numpy<'py>(
         &mut self,
         py: Python<'py>,
         text: PyText,
+        ends: bool,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let ids = self.pushed(py, text)?;
-        Ok(objects::array(py, ids))
-    }
-
-    fn finish_numpy<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let ids = self.finished(py)?;
-        Ok(objects::array(py, ids))
+        let ids = self.ids(py, &text, ends)?;
+        Ok(constructors::array(py, ids))
     }
 }
 
 impl EncodeStream {
-    fn pushed(&mut self, py: Python<'_>, text: PyText) -> PyResult<Vec<u32>> {
-        let encoder = self.encoder.get();
-        let string = text.expect_str(py)?;
-        run(py, string.len(), |interrupt| {
-            let mut ids = Vec::new();
-            self.stream
-                .push(&encoder.core, string, false, &mut ids, interrupt)?;
-            Ok(ids)
-        })
-    }
-
-    fn finished(&mut self, py: Python<'_>) -> PyResult<Vec<u32>> {
-        let encoder = self.encoder.get();
+    fn ids(&mut self, py: Python<'_>, text: &PyText, ends: bool) -> PyResult<Vec<u32>> {
+        let encoder = &self.encoder.get().core;
+        let text = text.expect_str(py)?;
         // The held text may be long.
-        run(py, usize::MAX, |interrupt| {
+        let size = if ends { usize::MAX } else { text.len() };
+        run(py, size, |interrupt| {
             let mut ids = Vec::new();
-            self.stream
-                .push(&encoder.core, "", true, &mut ids, interrupt)?;
+            self.stream.push(encoder, text, ends, &mut ids, interrupt)?;
             Ok(ids)
         })
     }
@@ -107,12 +95,12 @@ impl DecodeStream {
             reserve::with_capacity::<u8>(TEXT_PER_BYTE * bytes)?;
             self.stream.step(&encoder.decoder, &ids.0)
         })?;
-        objects::bytes(py, &bytes)
+        constructors::bytes(py, &bytes)
     }
 
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let decoder = &self.encoder.get().decoder;
         let bytes = run(py, 0, |_| self.stream.finish(decoder))?;
-        objects::bytes(py, &bytes)
+        constructors::bytes(py, &bytes)
     }
 }

@@ -1,10 +1,9 @@
-//! Python text to the core's and back. A `str` whose UTF-8 Python has is not copied.
+//! Python text to the core's and back. The text of an ASCII `str` is not copied.
 
-use crate::call::{exception, to_python};
-use crate::objects;
+use crate::call::{exception, OrRaise as _};
+use crate::constructors;
 use crate::strings::{source_of, HeldUnits};
 use bpe_tokenizer_core::encoder::{Special, TextSource};
-use bpe_tokenizer_core::reserve;
 use bpe_tokenizer_core::text::Text;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
@@ -14,12 +13,11 @@ use rustc_hash::FxHashSet;
 
 /// A `str` or `bytes` argument, held for a call without the GIL.
 pub enum PyText {
-    Str(PyBackedStr),
-    /// The UTF-8 of a `str` that is not ASCII: Python would make it more slowly, and keep it.
-    Made(String),
-    /// A `str` with surrogates of which two are a pair: pairs are joined, lone ones become U+FFFD. The numbers count the
-    /// characters of the result up to each joined pair, inclusive.
-    Repaired(String, Vec<usize>),
+    /// A `str` that is ASCII.
+    Ascii(PyBackedStr),
+    /// The UTF-8 of any other `str`: Python would make it more slowly, and keep it. Pairs of surrogates are joined, lone ones
+    /// are U+FFFD. The numbers count the characters up to each joined pair, inclusive.
+    Utf8(String, Vec<usize>),
     Bytes(PyBackedBytes),
 }
 
@@ -27,18 +25,15 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let py = object.py();
         if let Ok(text) = object.cast::<PyString>() {
             let text = text.to_owned();
-            if let TextSource::Units(units) = source_of(&text)? {
-                if !units.has_pairs() {
-                    let mut utf8 = String::new();
-                    let made = units.append_to(&mut utf8);
-                    made.map_err(|error| to_python(object.py(), &error))?;
-                    return Ok(Self::Made(utf8));
-                }
-                return repair(&text);
-            }
-            return PyBackedStr::try_from(text).map(Self::Str);
+            let TextSource::Units(units) = source_of(&text)? else {
+                return PyBackedStr::try_from(text).map(Self::Ascii);
+            };
+            let mut utf8 = String::new();
+            units.append_to(&mut utf8).or_raise(py)?;
+            return Ok(Self::Utf8(utf8, units.pairs().or_raise(py)?));
         }
         if let Ok(bytes) = object.cast::<PyBytes>() {
             return Ok(Self::Bytes(bytes.to_owned().into()));
@@ -48,7 +43,7 @@ impl<'py> FromPyObject<'_, 'py> for PyText {
         }
         let given = object.get_type().qualname()?;
         let message = format!("text must be str or bytes, not {given}");
-        Err(exception(object.py(), "ArgumentTypeError", message))
+        Err(exception(py, "ArgumentTypeError", message))
     }
 }
 
@@ -87,42 +82,16 @@ pub fn to_text<'py>(py: Python<'py>, bytes: &[u8], errors: &str) -> PyResult<Bou
         if error.is_instance_of::<PyMemoryError>(py) {
             return Err(error);
         }
-        let text = objects::bytes(py, bytes)?.call_method1("decode", ("utf-8", errors))?;
+        let text = constructors::bytes(py, bytes)?.call_method1("decode", ("utf-8", errors))?;
         Ok(text.cast_into()?)
     })
-}
-
-fn repair(text: &Bound<'_, PyString>) -> PyResult<PyText> {
-    let encoded = text.call_method1("encode", ("utf-32-le", "surrogatepass"))?;
-    let encoded: PyBackedBytes = encoded.extract()?;
-    let mut units = encoded
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|unit| u32::from_le_bytes(*unit))
-        .peekable();
-    let failed = |error| to_python(text.py(), &error);
-    let (mut repaired, mut pairs, mut length) = (String::new(), Vec::new(), 0);
-    reserve::reserve_text(&mut repaired, encoded.len()).map_err(failed)?;
-    while let Some(unit) = units.next() {
-        let mut code_point = unit;
-        length += 1;
-        if (0xd800..0xdc00).contains(&unit) {
-            if let Some(low) = units.next_if(|low| (0xdc00..0xe000).contains(low)) {
-                code_point = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-                reserve::push(&mut pairs, length).map_err(failed)?;
-            }
-        }
-        repaired.push(char::from_u32(code_point).unwrap_or(char::REPLACEMENT_CHARACTER));
-    }
-    Ok(PyText::Repaired(repaired, pairs))
 }
 
 impl PyText {
     pub fn as_text(&self) -> Text<'_> {
         match self {
-            Self::Str(text) => Text::Str(text),
-            Self::Made(text) | Self::Repaired(text, _) => Text::Str(text),
+            Self::Ascii(text) => Text::Str(text),
+            Self::Utf8(text, _) => Text::Str(text),
             Self::Bytes(bytes) => Text::Bytes(bytes),
         }
     }
@@ -133,35 +102,25 @@ impl PyText {
 
     /// Whether each character of the Python `str`, or of the `bytes`, is a byte here.
     pub fn has_byte_positions(&self) -> bool {
-        match self {
-            Self::Str(text) => text.is_ascii(),
-            Self::Made(_) | Self::Repaired(..) => false,
-            Self::Bytes(_) => true,
-        }
-    }
-
-    /// The text, if it is a `str`.
-    pub fn as_str(&self) -> Option<&str> {
-        match self {
-            Self::Str(text) => Some(text),
-            Self::Made(text) | Self::Repaired(text, _) => Some(text),
-            Self::Bytes(_) => None,
-        }
+        !matches!(self, Self::Utf8(..))
     }
 
     /// The text. Fails for `bytes`.
     pub fn expect_str(&self, py: Python<'_>) -> PyResult<&str> {
-        self.as_str().ok_or_else(|| {
-            let message = "text must be str, not bytes".to_owned();
-            exception(py, "ArgumentTypeError", message)
-        })
+        match self.as_text() {
+            Text::Str(text) => Ok(text),
+            Text::Bytes(_) => {
+                let message = "text must be str, not bytes".to_owned();
+                Err(exception(py, "ArgumentTypeError", message))
+            }
+        }
     }
 
     /// Converts byte positions to character positions of the Python `str` (of `bytes`: to bytes). Ascending
     /// positions are fast.
     pub fn characters(&self) -> Characters<'_> {
         let pairs = match self {
-            Self::Repaired(_, pairs) => pairs.as_slice(),
+            Self::Utf8(_, pairs) => pairs.as_slice(),
             _ => &[],
         };
         Characters {

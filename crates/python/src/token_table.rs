@@ -1,8 +1,8 @@
 //! `TokenTable`: the tokens and merges of a tokenizer.json or a GGUF file, for Python.
 
-use crate::call::{exception, format_error, to_python};
+use crate::call::{exception, OrRaise as _};
+use crate::constructors;
 use crate::gguf::{backed, sides};
-use crate::objects;
 use crate::settings::added_token_tuples;
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
@@ -52,8 +52,8 @@ impl AddedTokensDecoder {
         file: &str,
     ) -> PyResult<(Bound<'py, PyBytes>, Option<Self>)> {
         let read = py.detach(|| tokenizer_json::read_tokenizer_config(file, data));
-        let (rest, decoder) = read.map_err(|error| format_error(py, &error))?;
-        Ok((objects::bytes(py, rest.as_bytes())?, decoder.map(Self)))
+        let (rest, decoder) = read.or_raise(py)?;
+        Ok((constructors::bytes(py, rest.as_bytes())?, decoder.map(Self)))
     }
 
     fn equals(&self, table: &TokenTable) -> bool {
@@ -74,13 +74,13 @@ impl TokenTable {
         file: &str,
     ) -> PyResult<(Bound<'py, PyBytes>, Option<Self>)> {
         let read = py.detach(|| tokenizer_json::read_tokenizer_json(file, data));
-        let (rest, tables) = read.map_err(|error| format_error(py, &error))?;
+        let (rest, tables) = read.or_raise(py)?;
         let table = tables.map(|tables| Self {
             strings: tables.strings.into(),
             merges: tables.merges,
             added: tables.added,
         });
-        Ok((objects::bytes(py, rest.as_bytes())?, table))
+        Ok((constructors::bytes(py, rest.as_bytes())?, table))
     }
 
     #[staticmethod]
@@ -107,7 +107,7 @@ impl TokenTable {
             ));
         }
         let strings = texts.iter().map(|(id, text)| Ok((*id, text.as_bytes())));
-        let strings = Vocabulary::from_sorted(strings).map_err(|error| to_python(py, &error))?;
+        let strings = Vocabulary::from_sorted(strings).or_raise(py)?;
         if strings.has_duplicates() {
             let first = |text: &str| strings.id(text.as_bytes());
             let second = texts.iter().find(|(id, text)| first(text) != Some(*id));

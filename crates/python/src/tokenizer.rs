@@ -4,7 +4,7 @@
 //! What an argument means is said in Python: every value but the usual ones goes to `bpe_tokenizer.encoding`, `.arguments` or
 //! `.decoding`, which returns what the core takes, or raises the error.
 
-use crate::encoder::{Encoder, Memory, PrefixSuffix};
+use crate::encoder::{Encoder, PrefixSuffix};
 use crate::sequence;
 use crate::strings::source_of;
 use crate::text::PySpecial;
@@ -269,7 +269,6 @@ impl Tokenizer {
                         threads=Given(None)),
            text_signature = "($self, text, add_special_tokens=False, allowed_special='none', *, disallowed_special=(), \
                              threads=1)")]
-    #[allow(clippy::too_many_arguments)]
     fn encode<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
@@ -286,7 +285,7 @@ impl Tokenizer {
         };
         let request = Self::request(slf, "encode", text, options)?;
         let encoder = request.encoder.get();
-        let ids = encoder.ids(slf.py(), request.text, &request.options, Memory::New)?;
+        let ids = encoder.ids(slf.py(), request.text, &request.options)?;
         encoder.list_of(slf.py(), ids)
     }
 
@@ -299,7 +298,6 @@ impl Tokenizer {
                         threads=Given(None)),
            text_signature = "($self, text, add_special_tokens=False, allowed_special='none', *, disallowed_special=(), \
                              threads=1)")]
-    #[allow(clippy::too_many_arguments)]
     fn encode_to_numpy<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
@@ -316,7 +314,7 @@ impl Tokenizer {
         };
         let request = Self::request(slf, "encode_to_numpy", text, options)?;
         let encoder = request.encoder.get();
-        let ids = encoder.ids(slf.py(), request.text, &request.options, Memory::Pooled)?;
+        let ids = encoder.ids(slf.py(), request.text, &request.options)?;
         encoder.array_of(slf.py(), ids)
     }
 
@@ -328,7 +326,6 @@ impl Tokenizer {
                         threads=Given(None)),
            text_signature = "($self, text, *, add_special_tokens=False, allowed_special='none', disallowed_special=(), \
                              threads=1)")]
-    #[allow(clippy::too_many_arguments)]
     fn count_tokens<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,

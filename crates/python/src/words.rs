@@ -1,7 +1,7 @@
 //! The words of a text, by the boundaries of Unicode.
 
 use crate::call::run;
-use crate::objects;
+use crate::constructors;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -18,5 +18,8 @@ pub fn words<'py>(py: Python<'py>, text: &str) -> PyResult<(Offsets<'py>, Offset
             .map(|(start, word)| (offset(start), offset(start + word.len())))
             .unzip())
     })?;
-    Ok((objects::array(py, starts), objects::array(py, ends)))
+    Ok((
+        constructors::array(py, starts),
+        constructors::array(py, ends),
+    ))
 }

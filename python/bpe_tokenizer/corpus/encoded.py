@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import thread_count
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.validation import is_validation
@@ -65,7 +64,6 @@ class BatchEncoder:
         self._suffix = () if settings.eos_id is None else (settings.eos_id,)
         self._val_fraction = settings.val_fraction
         self.threads = threads
-        self._pool = _core.BufferPool()
         self._threads = thread_count(threads)
         processors = self._threads or _processors()
         self.calls = min(processors, _MAX_CALLS)
@@ -79,7 +77,7 @@ class BatchEncoder:
         """Encode a batch."""
         threads = self._threads if self.is_large(batch) else self._threads_of_call
         found = self._encoder.encode_rows(
-            batch.data, batch.offsets, self._special, threads, ((), self._suffix), self._pool
+            batch.data, batch.offsets, self._special, threads, ((), self._suffix)
         )
         validation = None
         if self._val_fraction is not None:

@@ -160,7 +160,7 @@ class CoreBPE:
         if self._missing_bytes:
             return [self.decode_bytes(row) for row in batch]
         ids = (token_id for row in batch for token_id in row)
-        return _with_named_ids(lambda: self._encoder.decode_batch(batch, False, threads), ids)
+        return _with_named_ids(lambda: self._encoder.decode_batch(batch, threads=threads), ids)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """Return the bytes of an id."""

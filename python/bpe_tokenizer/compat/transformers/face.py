@@ -350,7 +350,7 @@ class CoreMixin:
                 is_batch = type(token_ids[0]) is list
                 try:
                     if is_batch:
-                        return core.encoder.decode_text_batch(token_ids, skip, "replace", thread_count(None))
+                        return core.encoder.decode_batch(token_ids, skip, "replace", thread_count(None))
                     return core.encoder.decode_text(token_ids, skip, "replace")
                 except (TypeError, ValueError, LookupError, OverflowError):
                     pass  # transformers skips unknown ids, and has its own errors

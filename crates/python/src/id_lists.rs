@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::objects;
+use crate::constructors;
 use bpe_tokenizer_core::memory::prefetch_at;
 use bpe_tokenizer_core::reserve::with_capacity;
 use pyo3::ffi;
@@ -30,7 +30,7 @@ fn make(py: Python<'_>, size: usize) -> Option<Vec<Py<PyInt>>> {
     let smaller = TABLES[0].get().map_or(&[][..], Vec::as_slice);
     objects.extend(smaller.iter().map(|object| object.clone_ref(py)));
     while objects.len() < size {
-        objects.push(objects::integer(py, objects.len()).ok()?.unbind());
+        objects.push(constructors::integer(py, objects.len()).ok()?.unbind());
     }
     Some(objects)
 }
@@ -43,7 +43,7 @@ fn integer<'py>(
 ) -> PyResult<Bound<'py, PyInt>> {
     match table.get(number) {
         Some(object) => Ok(object.bind(py).clone()),
-        None => objects::integer(py, number),
+        None => constructors::integer(py, number),
     }
 }
 
@@ -80,7 +80,7 @@ impl SharedIntegers {
         vocab_size: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let table = self.table(py, ids.len(), vocab_size);
-        objects::list(py, ids.iter().map(|&id| integer(table, py, id as usize)))
+        constructors::list(py, ids.iter().map(|&id| integer(table, py, id as usize)))
     }
 }
 
@@ -92,7 +92,7 @@ pub fn list_of_pairs<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let made = TABLES.iter().rev().find_map(OnceLock::get);
     let table = made.map_or(&[][..], Vec::as_slice);
-    let mut last = (usize::MAX, objects::integer(py, 0)?);
+    let mut last = (usize::MAX, constructors::integer(py, 0)?);
     let items = pairs.iter().map(|&(first, second)| {
         let start = match last.0 == first {
             true => last.1.clone(),
@@ -100,9 +100,9 @@ pub fn list_of_pairs<'py>(
         };
         let end = integer(table, py, second)?;
         last = (second, end.clone());
-        objects::tuple(py, start, end)
+        constructors::tuple(py, start, end)
     });
-    objects::list(py, items)
+    constructors::list(py, items)
 }
 
 /// Appends the ids of a list, up to the first item that is not exactly an `int` or does not fit an id. `ids` has room for
