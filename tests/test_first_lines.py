@@ -89,8 +89,8 @@ HABITS: dict[str, list[tuple[str, str]]] = {
     "Hugging Face": [
         ("from bpe_tokenizer import BPETokenizer", ""),
         ("BPETokenizer.from_pretrained('gpt2')", "!! BPETokenizer.load takes published names"),
-        ("BPETokenizer.from_pretrained('hf:owner/name')", r"!! write BPETokenizer.load\('hf:owner/name'\)"),
-        ("BPETokenizer.from_pretrained('owner/name')", r"!! write BPETokenizer.load\('hf:owner/name'\)"),
+        ("BPETokenizer.from_pretrained('hf:owner/name')", "!! BPETokenizer.load takes .* and hf:owner/name"),
+        ("BPETokenizer.from_pretrained('owner/name')", "!! BPETokenizer.load takes .* and hf:owner/name"),
         ("BPETokenizer('owner/name')", r"!! bpe_tokenizer.load\('hf:owner/name'\)"),
         ("BPETokenizer.load('meta-llama/Llama-3.1-8B')", "!! hf:meta-llama/Llama-3.1-8B"),
         ("tokenizer = BPETokenizer().train(TEXT, 290, special_tokens=['</s>'], verbose=False)", ""),
