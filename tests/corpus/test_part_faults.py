@@ -23,7 +23,7 @@ from bpe_tokenizer.corpus import merge_manifests
 from bpe_tokenizer.errors import WriteError
 from line_documents import tokenize_corpus
 from small_disk import mounted_disk
-from token_files import as_jsonl, contents, read_all
+from token_files import as_jsonl, contents, read_all, visible
 
 SUPPORT = str(Path(small_batches.__file__).parent)
 # A part, or all of the work; in small batches and shards.
@@ -84,10 +84,6 @@ def whole(place: Path, name: Any, tokenizer: BPETokenizer, of: int, seed: str = 
     else:
         tokenize_corpus(corpus, out, tokenizer, name, **options)
     return contents(out)
-
-
-def visible(directory: Path) -> dict[str, bytes]:
-    return {name: data for name, data in contents(directory).items() if not name.startswith(".")}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from bpe_tokenizer.corpus.shards import FORMATS
 from bpe_tokenizer.corpus.unit_shards import UnitShards
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
-from token_files import contents
+from token_files import contents, visible
 
 SUPPORT = str(Path(small_batches.__file__).parent)
 RUN = """
@@ -35,11 +35,6 @@ from small_batches import patch_batches
 patch_batches(7)
 tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), shard_tokens=4000)
 """
-
-
-def snapshot(directory: Path) -> dict[str, bytes]:
-    """The files of a run, without those that a killed one leaves."""
-    return {name: data for name, data in contents(directory).items() if not name.startswith(".")}
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="nothing stops like SIGSTOP here")
@@ -117,12 +112,12 @@ def test_a_run_that_was_overtaken_changes_nothing(
                 patch.setattr(UnitShards, "commit", interrupted)
             with contextlib.suppress(KeyboardInterrupt):
                 tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=60)
-        after_second.update(snapshot(out))
+        after_second.update(visible(out))
 
     overtaken(owner, step, 3, second)
     with pytest.raises(WriteError, match=r"has lost its lock|another process removed its temporary file"):
         tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=60)
-    assert snapshot(out) == after_second
+    assert visible(out) == after_second
     tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=60)
     assert contents(out) == contents(tmp_path / "whole")
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tiktoken_files import fill_cache
+
 # A block of lines up to its blank lines, which belong to it.
 _BLOCK = re.compile(r".+?(?:\n{2,}|\Z)", re.DOTALL)
 _LONG = 10_000
@@ -63,3 +65,11 @@ def documents(corpus: Callable[[str, int], str]) -> Callable[[str, int], list[st
         ]
 
     return read
+
+
+@pytest.fixture(scope="session")
+def cache(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of tiktoken with the published rank files."""
+    directory = tmp_path_factory.mktemp("cache")
+    fill_cache(directory, shared / "vocab")
+    return directory

@@ -19,7 +19,7 @@ from bpe_tokenizer.compat.tiktoken import load as our_load
 from bpe_tokenizer.compat.tiktoken import model as our_model
 from hostile import LONE_SURROGATES, hostile_texts, special_token_texts
 from sampling import sample
-from tiktoken_files import END, PAD, PATTERN, bytes_and, fill_cache, their_encoding
+from tiktoken_files import END, PAD, PATTERN, bytes_and, their_encoding
 
 if TYPE_CHECKING:
     import tiktoken
@@ -32,13 +32,6 @@ NAMES = ["gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_ba
 CORPORA = ["books", "code", "multi", "zh"]
 
 Pair = tuple["tiktoken.Encoding", ours_.Encoding]
-
-
-@pytest.fixture(scope="session")
-def cache(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("cache")
-    fill_cache(directory, shared / "vocab")
-    return directory
 
 
 @pytest.fixture(

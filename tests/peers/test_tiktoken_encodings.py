@@ -19,7 +19,7 @@ from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hostile import hostile_texts, special_token_texts
-from tiktoken_files import fill_cache, their_encoding
+from tiktoken_files import their_encoding
 
 tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
 
@@ -30,13 +30,6 @@ SPECIAL = ["<|end|>", "<|pad|>"]
 SINGLE = [name for name, named in NAMED_PATTERNS.items() if len(named.patterns) == 1]
 
 Documents = Callable[[str, int], list[str]]
-
-
-@pytest.fixture(scope="session")
-def cache(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("cache")
-    fill_cache(directory, shared / "vocab")
-    return directory
 
 
 def assert_same_ids(model: Model, encoding: Any, texts: Sequence[str], special: bool = False) -> None:

@@ -102,3 +102,10 @@ def check_page(html: str) -> Tree:
         tag for tag, _ in Tree(skeleton.read_text(encoding="utf-8")).elements
     ]
     return tree
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of a colour, #rrggbb."""
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

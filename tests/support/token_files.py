@@ -28,6 +28,11 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
+def visible(directory: Path) -> dict[str, bytes]:
+    """The files of a run, without those that a killed one leaves."""
+    return {name: data for name, data in contents(directory).items() if not name.startswith(".")}
+
+
 # What the readers of each format do, written from its documentation
 
 

@@ -11,7 +11,7 @@ from bpe_tokenizer.display.chips import STYLE, chip, direction
 from bpe_tokenizer.results import _HTML_TOKENS as MAX_TOKENS
 from bpe_tokenizer.view.visualization import visualization_html
 from hostile import hostile_texts
-from html_tree import ATTACKS, Tree
+from html_tree import ATTACKS, Tree, luminance
 
 CORPUS = "low low low lower lowest newer newer newest wider widest </script> \"'&<b>é🙂" * 3
 ALLOWED = {
@@ -146,12 +146,6 @@ def test_bytes_of_a_character_are_hexadecimal_next_to_whole_characters() -> None
     assert chip(b"") == '<span class="bpe-chip">&nbsp;</span>'
     assert len(chip(b"=" * 5000)) < 300
     assert len(chip(b"\xff" * 5000)) < 300
-
-
-def luminance(colour: str) -> float:
-    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def test_chips_have_their_own_ink() -> None:

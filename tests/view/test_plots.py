@@ -10,6 +10,7 @@ import pytest
 
 from bpe_tokenizer.view import plots
 from bpe_tokenizer.view.plots import Axis, Bar, Plot, Series, bar_plot, dot_plot, line_plot, ranked_bars
+from html_tree import luminance
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -122,12 +123,6 @@ def test_the_labels_of_bars_do_not_touch() -> None:
             for each in shown
         ]
         assert all(left[1] < right[0] for left, right in itertools.pairwise(ends))
-
-
-def luminance(colour: str) -> float:
-    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 @pytest.mark.parametrize("paper", ["#ffffff", "#fdfcfa", "#15171c", "#111111"])
