@@ -54,7 +54,9 @@ def files(directory: Path = DIRECTORY) -> dict[Path, str]:
     suite = newest("suite", directory)
     if suite is None:
         raise SystemExit(f"{directory} has no record; `make bench` makes one")
-    found = [newest(name, directory) for name in ("training", "loading", "hostile", "corpora")]
+    found = [
+        newest(name, directory) for name in ("training", "loading", "hostile", "corpora", "interpreters")
+    ]
     others = {run.about["run"]: run for run in found if run is not None}
     page, readme = _ROOT / "docs" / "benchmarks.md", _ROOT / "README.md"
     text = results(suite, others)
@@ -361,6 +363,26 @@ def _others(others: Mapping[str, Run]) -> Iterator[str]:
         if run.of("alone"):
             yield "\n".join(f"- {each['name']}: {each['ours']} ({each['said']})." for each in run.of("alone"))
         yield from _growth(run)
+        yield from _interpreters(run)
+
+
+def _interpreters(run: Run) -> Iterator[str]:
+    """Return the speed of each mode on each Python."""
+    columns: dict[tuple[str, str], None] = {}
+    rows: dict[str, dict[tuple[str, str], str]] = {}
+    for each in run.of("python"):
+        column = (each["package"], each["python"])
+        columns[column] = None
+        rows.setdefault(each["mode"], {})[column] = f"{each['speed']:,}"
+    if rows:
+        yield (
+            "cl100k on 4 MB of books in one thread. MB per second of processor time; of the short call, "
+            "nanoseconds."
+        )
+        yield _table(
+            ["", *(f"{package}, {python}" for package, python in columns)],
+            [[mode, *(row.get(column, "") for column in columns)] for mode, row in rows.items()],
+        )
 
 
 def _corpora(run: Run) -> Iterator[str]:

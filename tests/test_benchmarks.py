@@ -24,6 +24,7 @@ pytest.importorskip("benchmarks")
 from benchmarks import (
     hostile,
     instructions,
+    interpreters,
     page,
     records,
 )
@@ -354,6 +355,45 @@ def recorded(directory: Path) -> tuple[records.Run, dict[str, records.Run]]:
     others = {name: records.newest(name, directory) for name in ("training", "loading", "hostile")}
     assert suite is not None
     return suite, {name: run for name, run in others.items() if run is not None}
+
+
+def test_the_page_has_a_column_for_each_python(tmp_path: Path) -> None:
+    suite, others = recorded(tmp_path)
+    record = records.Record("interpreters", True, {}, tmp_path / "interpreters")
+    for python, package, mode, speed in (
+        ("3.11.7", "bpe_tokenizer", "text to list", 400),
+        ("3.15.2", "bpe_tokenizer", "text to list", 1390),
+        ("3.15.2", "tiktoken", "text to list", 20),
+        ("3.15.2", "bpe_tokenizer", "text to offsets", 70),
+    ):
+        record.add("python", python=python, package=package, mode=mode, speed=speed)
+    record.end()
+    run = records.newest("interpreters", tmp_path / "interpreters")
+    assert run is not None
+    text = page.results(suite, {**others, "interpreters": run})
+    assert "## Interpreters" in text
+    assert "|  | bpe_tokenizer, 3.11.7 | bpe_tokenizer, 3.15.2 | tiktoken, 3.15.2 |" in text
+    assert "| text to list | 400 | 1,390 | 20 |" in text
+    assert "| text to offsets |  | 70 |  |" in text
+
+
+def test_pythons_are_measured_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = tmp_path / "child.py"
+    child.write_text("""print('["3.15.2", {"bpe_tokenizer": {"text to list": 7.4}}]')""")
+    arguments = ["interpreters", "--rounds", "2", "--records", str(tmp_path), f"{sys.executable} {child}"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    interpreters.main()
+    run = records.newest("interpreters", tmp_path)
+    assert run is not None
+    assert run.complete
+    (result,) = run.of("python")
+    assert result == {
+        "kind": "python",
+        "python": "3.15.2",
+        "package": "bpe_tokenizer",
+        "mode": "text to list",
+        "speed": 7,
+    }
 
 
 def test_the_page_shows_the_corpora(tmp_path: Path) -> None:
