@@ -11,6 +11,9 @@
 //! | dot matches newline | `(?s)` | `(?m)` |
 //! | `a(?i)b\|c` | the option ends at the branch | it includes the next branches |
 //! | `\w`, `\b` | Unicode TR18, annex C | without joiners, with `²³¹¼½¾` |
+//!
+//! The translation rewrites lexemes and copies the rest of the text. The tree of `fancy-regex` has no positions in the text
+//! and no printer, which that needs.
 
 use super::lexer::{Group, Lexeme, Lexer, Quantifier};
 use crate::error::{Error, Result};

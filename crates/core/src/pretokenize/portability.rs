@@ -4,6 +4,9 @@
 //! finds `ß` in one engine only, an empty match cuts the text in Hugging Face `tokenizers` and is skipped
 //! here, and more. So a pattern passes only if everything in it is known to be read alike, or to be
 //! translated by [`super::dialect`]. The package's tests compare the engines on patterns that pass.
+//!
+//! It reads the lexemes of the text, not the tree of `fancy-regex`: the tree has lost how a text was spelled, which is what
+//! engines disagree on. Nor has it positions for messages.
 
 use super::lexer::{is_look_around, Group, Lexeme, Lexer, Quantifier};
 
