@@ -33,7 +33,6 @@ __all__ = [
     "read_ids",
     "read_rows",
     "read_strings",
-    "split_merges",
     "to_printable",
     "words",
     "write_ids",
@@ -76,6 +75,9 @@ class SplitPattern:
     def states(self) -> int: ...
     @property
     def classes(self) -> int: ...
+    # Whether the matches provably cover every text.
+    @property
+    def covers_every_text(self) -> bool: ...
     # Whether another pattern provably finds the same matches in every text.
     def is_same(self, other: SplitPattern) -> bool: ...
     # The pieces of `text`, in order; their concatenation is the text.
@@ -235,9 +237,12 @@ class TokenTable:
     # and an empty one as `[EMPTY_7]`. FormatError for one that is not UTF-8 or a duplicate; `name` begins it.
     @staticmethod
     def from_strings(tokens: list[bytes], name: str) -> TokenTable: ...
-    # The table with merges "left right", of equal ones the first, and the indices of those that do not join
-    # tokens to a token. `excluded` ids count as missing.
-    def with_merges(self, merges: list[bytes], excluded: Set[int]) -> tuple[TokenTable, list[int]]: ...
+    # The table with merges "left right", of equal ones the first. And of those that do not join tokens to a
+    # token: the index, left, right, and the first of left, right and product that is no token. `excluded` ids
+    # count as missing; a text without two parts is no merge.
+    def with_merges(
+        self, merges: list[bytes], excluded: Set[int]
+    ) -> tuple[TokenTable, list[tuple[int, bytes, bytes, bytes]]]: ...
     # The ids whose strings are not printable bytes.
     def unprintable(self) -> list[int]: ...
     def text(self, token_id: int) -> str: ...
@@ -782,7 +787,3 @@ def read_strings(window: bytes, at: int, count: int) -> tuple[list[bytes], int]:
 
 # The start and the end of each word of a text, in bytes: a segment of UAX 29 that has a letter or a digit.
 def words(text: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]: ...
-
-# The tokens of both parts of each merge, which a space separates. None where a part or the product is not the
-# text of a token.
-def split_merges(merges: list[bytes], of_text: dict[bytes, bytes]) -> list[tuple[bytes, bytes] | None]: ...

@@ -29,7 +29,6 @@ from bpe_tokenizer.compat.tiktoken import Encoding
 from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.tiktoken.patterns import (
     MATCH_ALL,
-    cover_all,
     model_settings,
     tiktoken_pattern,
 )
@@ -279,31 +278,13 @@ def test_published_patterns_match_everything(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"\w+", "b+", "(?i)ab|c", r"(ab)+c|\\\\", r"\p{L}+| ?\p{N}", "a|b$", "(?<=a)b", "a(?=b)|c"]
-)
-def test_other_patterns_are_made_to_match_everything(pattern: str) -> None:
-    pat_str = tiktoken_pattern(core({}, [], split_patterns=[pattern]), "x")
-    assert pat_str == cover_all(pattern)
-    assert model_settings(pat_str) == {"split_patterns": [pattern]}
-    given = _core.SplitPattern(pattern)
-    matches = _core.Encoder(
-        core({}, [], pre_tokenizers=[Split(pattern=pat_str, behavior="Removed", invert=True)])
-    )
-    for text in ["abcabAB12 3", "xab", "b ab", *TEXTS]:
-        repaired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        assert matches.pieces(text) == [piece.encode() for piece in given.split(repaired)], text
-
-
-@pytest.mark.parametrize(
     ("patterns", "problem"),
     [
         (["a", "b"], "can hold one pattern, not 2"),
-        ([r"(a)\1"], "back-reference"),
-        ([r"\w*"], "matches the empty text; it fails there$"),
-        (["a|(?<=q)"], "matches the empty text"),
-        (["b|(?<=A)(?=0)"], "matches the empty text"),
-        (["b|(?<=A)(?=q)"], "matches the empty text"),
-        (["(?x)a # a comment"], "cannot be made"),
+        *(
+            ([pattern], "may leave text unmatched")
+            for pattern in (r"\w+", r"\w*", r"(a)\1", "(?s:..)", "a|(?<=q)")
+        ),
     ],
 )
 def test_patterns_that_tiktoken_cannot_hold_are_refused(patterns: list[str], problem: str) -> None:
@@ -313,7 +294,7 @@ def test_patterns_that_tiktoken_cannot_hold_are_refused(patterns: list[str], pro
 
 def test_patterns_of_encodings_come_back() -> None:
     assert tiktoken_pattern(core({}, [], split_patterns=[]), "x") == MATCH_ALL
-    for pattern in ("b+", *NAMED_PATTERNS["gpt2"].patterns):
+    for pattern in ("b+", r"b+|[^b]", *NAMED_PATTERNS["gpt2"].patterns):
         assert tiktoken_pattern(format_.from_encoding(encoding(pattern)).core, "x") == pattern
 
 

@@ -48,6 +48,11 @@ impl SplitPattern {
         self.0.automaton().map_or(0, |dfa| dfa.class_count())
     }
 
+    #[getter]
+    fn covers_every_text(&self) -> bool {
+        self.0.covers_every_text()
+    }
+
     fn is_same(&self, other: &Self) -> bool {
         self.0.is_same(&other.0)
     }

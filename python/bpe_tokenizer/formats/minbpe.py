@@ -28,7 +28,7 @@ from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError, shorten
 from bpe_tokenizer.formats.capabilities import require_mergeable
 from bpe_tokenizer.formats.files import read_bytes
-from bpe_tokenizer.formats.python_regex import COVERING, python_objection
+from bpe_tokenizer.formats.python_regex import python_objection
 from bpe_tokenizer.model import AddedToken, Model, Split
 
 __all__ = ["load", "save"]
@@ -145,13 +145,13 @@ def _read_pattern(path: Path, pattern: str) -> list[Split]:
             path, 2, "the pattern begins or ends with white space, which minbpe strips; write a space as [ ]"
         )
     try:
-        _core.SplitPattern(pattern)
+        covers = _core.SplitPattern(pattern).covers_every_text
     except PatternError as error:
         raise _error(path, 2, f"the pattern is not supported: {error}") from error
     problem = python_objection(pattern)
     if problem is not None:
         raise _error(path, 2, f"the pattern {shorten(pattern)} {problem}")
-    if pattern in COVERING:
+    if covers:
         return [Split(pattern=pattern)]
     return [Split(pattern=pattern, behavior="Removed", invert=True)]
 
@@ -255,10 +255,10 @@ def _write_pattern(core: _core.Model) -> str:
     if not patterns:
         return ""
     pattern = patterns[0]
-    if pattern not in COVERING:
-        problem = python_objection(pattern) or (
-            "may leave text unmatched, which minbpe drops and this package keeps; use a named pattern"
-        )
+    problem = python_objection(pattern)
+    if problem is None and not _core.SplitPattern(pattern).covers_every_text:
+        problem = "may leave text unmatched, which minbpe drops and this package keeps; use a named pattern"
+    if problem is not None:
         raise FormatError(f"split_patterns: {_NAME} cannot hold {shorten(pattern)}: it {problem}")
     return pattern
 

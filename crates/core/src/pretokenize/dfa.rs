@@ -116,6 +116,17 @@ impl Dfa {
         true
     }
 
+    /// Whether the matches cover every text: whatever follows a code point, a match begins with it.
+    pub fn covers_every_text(&self) -> bool {
+        let row = self.classes.count + 1;
+        let must_match = self.states_that_must_match();
+        let starts = |entry: &u32| match entry & DEAD {
+            DEAD => false,
+            next => must_match[next as usize / row],
+        };
+        self.table[..self.classes.count].iter().all(starts)
+    }
+
     /// The table without next states from which no match can end, and without ends that a later one
     /// replaces in any case.
     fn needed_entries(&self) -> Vec<u32> {
@@ -492,6 +503,25 @@ mod tests {
             ['a', 'b', 'c', 'd', 'e'].map(is_in_none),
             [false, false, false, true, true]
         );
+    }
+
+    #[test]
+    fn matches_cover_every_text_if_no_code_point_can_be_left_out() {
+        for (pattern, covers) in [
+            (WORDS, true),
+            ("(?s:.)", true),
+            (r"a|\S+|\s+", true),
+            (r"[\s\S]{1,3}", true),
+            (r"\s+$|\s+(?!\S)|\s|\S", true),
+            (".", false),
+            (r"\w+", false),
+            ("(?s:..)", false),
+            ("(?s:.*)", true),
+            ("a|[^a](?!a)", false),
+            (r"\S+|\s+$", false),
+        ] {
+            assert_eq!(dfa(pattern).covers_every_text(), covers, "{pattern}");
+        }
     }
 
     #[test]

@@ -96,6 +96,11 @@ impl SplitPattern {
         self.pattern == other.pattern || automata.is_some_and(|(one, other)| one.is_same(other))
     }
 
+    /// Whether the matches provably cover every text: no code point is in a gap between two.
+    pub fn covers_every_text(&self) -> bool {
+        self.automaton().is_some_and(Dfa::covers_every_text)
+    }
+
     /// Calls `piece` with each piece of the text until it returns false.
     ///
     /// The pieces cover the text: a gap between two matches is a piece too.

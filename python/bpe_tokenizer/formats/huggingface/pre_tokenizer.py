@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.formats.huggingface.components import (
     flatten_sequence,
@@ -22,7 +23,7 @@ from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import Metaspace, PrefixSpace, PreTokenizer, Split, Step
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
 
-__all__ = ["COVERING", "PUNCTUATION", "published_spelling", "read_pre_tokenizer", "write_pre_tokenizer"]
+__all__ = ["PUNCTUATION", "published_spelling", "read_pre_tokenizer", "write_pre_tokenizer"]
 
 _BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 _SCHEMES = ("always", "first", "never")
@@ -30,18 +31,6 @@ _SCHEMES = ("always", "first", "never")
 # `ByteLevel(use_regex=True)` splits with GPT-2's pattern, of which r50k is another spelling.
 _GPT2_SPLITS = tuple(
     Split(pattern=pattern) for pattern in (GPT2_SPLIT_PATTERN, *NAMED_PATTERNS["r50k"].patterns)
-)
-
-# These patterns match every character: each has a branch for letters, numbers, white space and all others
-# that does not depend on context. So "Removed" with `invert`, which drops text between matches, drops
-# nothing.
-COVERING = frozenset(
-    pattern
-    for name in (
-        *("gpt2", "r50k", "cl100k", "o200k", "llama3", "qwen2", "qwen3.5", "tekken", "bailing"),
-        *("cl100k-bounded", "o200k-bounded"),
-    )
-    for pattern in NAMED_PATTERNS[name].patterns
 )
 
 # Steps that are splits under another name, with Rust's `\w`, which differs from Oniguruma's.
@@ -179,8 +168,9 @@ def _read_split(step: Field) -> Split:
     pattern = read_pattern(step.need("pattern"))
     behavior = _read_behavior(step.need("behavior"))
     inverted = step.need("invert").flag()
-    if behavior == "Isolated" or (behavior == "Removed" and inverted and pattern in COVERING):
-        # "Isolated" keeps matches and the text between them, so `invert` has no effect.
+    removes_gaps = behavior == "Removed" and inverted
+    # "Isolated" keeps matches and the text between them, so `invert` has no effect.
+    if behavior == "Isolated" or (removes_gaps and _core.SplitPattern(pattern).covers_every_text):
         return Split(pattern=pattern)
     return Split(pattern=pattern, behavior=behavior, invert=inverted)
 

@@ -339,11 +339,11 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
         name: The name of the encoding.
 
     Returns:
-        The encoding. If the model's pattern may leave text unmatched, a branch that matches it is added.
+        The encoding.
 
     Raises:
         FormatError: tiktoken cannot hold something of the model: what `save` refuses, several split patterns,
-            or a special token that begins with another.
+            one that may leave text unmatched, or a special token that begins with another.
         MissingDependencyError: tiktoken is not installed.
     """
     try:
