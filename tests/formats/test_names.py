@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import re
 import sys
 import warnings
@@ -113,9 +112,7 @@ def test_a_broken_path_wins_too(server: FileServer) -> None:
     Path("o1").touch()
     Path("o3").symlink_to("nowhere")
     for name, problem in (("gpt2", "holds no file"), ("o1", "is empty"), ("o3", "no such file")):
-        with pytest.raises(
-            FormatError, match=rf"^{name}: {problem}.*; this path takes precedence over the p"
-        ):
+        with pytest.raises(FormatError, match=rf"^{name}: {problem}"):
             BPETokenizer.load(name, download=True)
     assert server.requests == []
 
@@ -357,37 +354,3 @@ def test_what_names_no_repository(name: str, hub: HubServer) -> None:
     with pytest.raises(FormatError, match=r"not the name of a repository .*hf:owner/name@revision"):
         BPETokenizer.load(name, download=True)
     assert hub.take() == []
-
-
-@pytest.mark.parametrize("names_of_files", [["tokenizer.json"], ["vocab.json", "merges.txt"]])
-@pytest.mark.parametrize("repository", ["openai-community/gpt2", "gpt2"])
-def test_gpt2_may_be_in_the_cache_of_the_hub(
-    repository: str,
-    names_of_files: list[str],
-    hub: HubServer,
-    server: FileServer,
-    cache: Path,
-    encodings: dict[str, PublishedEncoding],
-    tmp_path: Path,
-) -> None:
-    keep(cache, encodings["gpt2"], GPT2)
-    gpt2 = BPETokenizer.load("gpt2")
-    keep(cache, encodings["gpt2"], b"").unlink()
-    gpt2.export(tmp_path / "saved", "gpt2")
-    hub.publish(repository, files_of(gpt2, tmp_path / "saved"))
-    with pytest.raises(HubError, match=r"and in the Hugging Face cache\)"):
-        BPETokenizer.load("gpt2")
-    for name in names_of_files:  # as other programs fill the cache
-        importlib.import_module("huggingface_hub").hf_hub_download(repository, name, endpoint=hub.address)
-    hub.take()
-    assert BPETokenizer.load("gpt2").vocab == gpt2.vocab
-    assert (hub.take(), server.requests) == ([], [])
-
-
-def test_another_vocabulary_of_this_name_is_not_used(
-    hub: HubServer, encodings: dict[str, PublishedEncoding], tokenizer: BPETokenizer, tmp_path: Path
-) -> None:
-    hub.publish("openai-community/gpt2", files_of(tokenizer, tmp_path / "saved"))
-    BPETokenizer.load("hf:openai-community/gpt2", download=True)
-    with pytest.raises(HubError, match="no intact"):
-        BPETokenizer.load("gpt2")

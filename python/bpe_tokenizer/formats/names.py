@@ -7,15 +7,13 @@ and of the Hugging Face libraries. Only `download=True` lets them come from the 
 from __future__ import annotations
 
 import os
-from itertools import product
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.errors import (
     FormatError,
     HubError,
-    MissingDependencyError,
     OptionError,
     TokenizerFileNotFoundError,
     did_you_mean,
@@ -24,7 +22,6 @@ from bpe_tokenizer.errors import (
 from bpe_tokenizer.formats import registry, tiktoken
 from bpe_tokenizer.formats.tiktoken.models import MODEL_NAMES, find_encoding_name
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
-from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
 from bpe_tokenizer.model import Model
 
 if TYPE_CHECKING:
@@ -36,12 +33,6 @@ HUB_PREFIX = "hf:"
 
 # What to type for a download.
 _ALLOW = "download=True (--download on the command line)"
-# GPT-2's vocabulary is also in these repositories; the second is its name in older caches.
-_GPT2_REPOSITORIES = ("openai-community/gpt2", "gpt2")
-# Programs fetch only one of these: the second with its merges.txt.
-_GPT2_FILES = ("tokenizer.json", "vocab.json")
-_PRECEDENCE = "; this path takes precedence over the published tokenizer of the same name"
-_MAX_MESSAGE = 300
 # Longer texts are not taken for names, and no more of a name or a directory is shown.
 _MAX_NAME = 64
 _MAX_SHOWN = 40
@@ -93,7 +84,7 @@ def load(
         return _load_path(path, format_name, load_kwargs)
     name = source
     if not _is_missing(path):
-        return _load_existing(name, path, format_name, load_kwargs)
+        return _load_path(path, format_name, load_kwargs)
     if name.startswith(HUB_PREFIX):
         return _load_path(_fetch(name, download), format_name, load_kwargs)
     encoding = find_encoding(name)
@@ -111,17 +102,6 @@ def find_encoding(name: str) -> str | None:
     if name in PUBLISHED:
         return name
     return None if _has_separator(name) else find_encoding_name(name)
-
-
-def _load_existing(name: str, path: Path, format_name: str | None, load_kwargs: dict[str, Any]) -> Loaded:
-    """Load a path; an error says so if the text is also a published name."""
-    try:
-        return _load_path(path, format_name, load_kwargs)
-    except FormatError as error:
-        message = f"{error}{_PRECEDENCE}"
-        if find_encoding(name) is None or len(message) > _MAX_MESSAGE:
-            raise
-        raise FormatError(message) from error
 
 
 def _load_path(path: Path, format_name: str | None, load_kwargs: dict[str, Any]) -> Loaded:
@@ -160,32 +140,12 @@ def _load_encoding(
     if format_name not in (None, "tiktoken"):
         raise OptionError(f"{name}: a published encoding is of the format tiktoken, not {format_name}")
     cache = Cache.at()
-    ranks = tiktoken.cached_ranks(encoding, cache) or _ranks_in_hub_cache(encoding)
+    ranks = tiktoken.cached_ranks(encoding, cache)
     if ranks is None:
         if not download or is_offline():
             raise HubError(_not_here(name, encoding, cache, download))
         ranks = tiktoken.published_ranks(encoding)
     return Loaded(tiktoken.named_model(encoding, ranks), "tiktoken")
-
-
-def _ranks_in_hub_cache(encoding: str) -> dict[bytes, int] | None:
-    """Return the ranks of GPT-2 from the cache of the hub, if their file has the published SHA-256."""
-    from bpe_tokenizer.formats.hub.repository import Repository
-    from bpe_tokenizer.formats.tiktoken.cache import has_sha256
-    from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
-
-    sha256 = PUBLISHED[encoding].ranks.sha256
-    if sha256 != PUBLISHED["gpt2"].ranks.sha256:
-        return None
-    for name, file in product(_GPT2_REPOSITORIES, _GPT2_FILES):
-        try:
-            path = Repository(name, "main", local_files_only=True).file(PurePosixPath(file))
-            ranks = {} if path is None else ranks_from_model(registry.load(path).core, name)
-        except (FormatError, HubError, MissingDependencyError):
-            continue
-        if has_sha256(write_ranks(ranks), sha256):
-            return ranks
-    return None
 
 
 def _not_here(name: str, encoding: str, cache: Cache, download: bool) -> str:
@@ -195,8 +155,6 @@ def _not_here(name: str, encoding: str, cache: Cache, download: bool) -> str:
         where = "no cache, as TIKTOKEN_CACHE_DIR is empty"
     else:
         where = f"looked in {_shown(path.parent)}, also for {path.name}"
-    if file == PUBLISHED["gpt2"].ranks:
-        where += ", and in the Hugging Face cache"
     way_out = "HF_HUB_OFFLINE forbids a download;" if download else f"for a download pass {_ALLOW}, or"
     name, url = shorten(name, _MAX_SHOWN)[1:-1], file.url
     return f"{name}: no intact {url.rpartition('/')[2]} is on this machine ({where}); {way_out} give its path"
