@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +163,21 @@ def test_equal_scores_whose_places_decide(scores: dict[str, float]) -> None:
 )
 def test_equal_scores_that_merges_express(scores: dict[str, float], merges: list[tuple[str, str]]) -> None:
     assert merges_from_scores(scores) == merges
+
+
+def test_tokens_of_equal_scores_are_ordered_alike_in_every_process() -> None:
+    tied = dict.fromkeys("abcd", 0.0) | dict.fromkeys(("cc", "aa", "ac", "aac", "db"), -7.0)
+    code = f"from {merges_from_scores.__module__} import *; print(merges_from_scores({tied}))"
+    lists = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in "123456"
+    }
+    assert len(lists) == 1
 
 
 def test_scores_that_take_too_much_work(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

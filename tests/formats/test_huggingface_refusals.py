@@ -92,7 +92,7 @@ REFUSED: list[tuple[Change, str]] = [
     (without("model", "merges"), "model.merges: is missing"),
     (
         at("model", "vocab", to=[["a", 0]]),
-        "model.vocab: invalid type: sequence, expected an object",
+        "model.vocab: must be an object, not \\[\\]",
     ),
     (
         at("model", "vocab", "he", to="256"),

@@ -376,12 +376,16 @@ fn what_a_dfa_cannot_express_runs_on_the_regex_engine() {
         r"(?=ab)a|.",
         r"(?:ab|a)++c|.",
         r"(?:a*)*b|.",
-        r"((?i)a)b|.",
-        r"(?=(?s).)a|.",
     ] {
         let pattern = EveryEngine::new(pattern);
         assert!(pattern.dfa.automaton().is_none());
         pattern.check(b"foo aab aac food ab\n");
+    }
+    // The flags of a group hold after it, as in the regex engine.
+    for pattern in [r"((?i)a)b|.", r"(?=(?s).)a|."] {
+        let pattern = EveryEngine::new(pattern);
+        assert!(pattern.dfa.automaton().is_some());
+        pattern.check(b"foo aab aaB AB food ab\n");
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Tables {
     pub added: Vec<AddedToken>,
 }
 
-/// Reads a tokenizer.json. Returns the text without the tables, and the tables if the file has a `model.vocab` and
+/// Reads a tokenizer.json. Returns the text without the tables, and the tables if the file has a `model.vocab` (an object) and
 /// `model.merges`, and no `split_pattern`: that is another layout, whose added tokens have no flags.
 ///
 /// # Errors
@@ -44,7 +44,7 @@ pub fn read_tokenizer_json(file: &str, data: &[u8]) -> crate::Result<(String, Op
     else {
         return Ok((document.rest, None));
     };
-    let strings = vocabulary(vocab.0).map_err(|what| refused(format!("model.vocab: {what}")))?;
+    let strings = vocabulary(vocab).map_err(|what| refused(format!("model.vocab: {what}")))?;
     let merges = merge_ids(&merges, &strings).map_err(refused)?;
     let added = added_tokens(document.added.unwrap_or_default().0, &strings).map_err(refused)?;
     let tables = Tables {
@@ -88,33 +88,11 @@ fn read<'a>(file: &str, data: &'a [u8], part: Part) -> crate::Result<Document<'a
         if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
             return refused(format!("is not valid JSON: {error}"));
         }
-        match other_kind(text).filter(|_| part == Part::Whole) {
-            Some(kind) => {
-                let kind = quoted(&kind);
-                refused(format!(
-                    "model.type: {kind} is not supported; only BPE models are"
-                ))
-            }
-            None => refused(error.to_string().trim_start_matches('.').to_owned()),
-        }
+        refused(error.to_string().trim_start_matches('.').to_owned())
     })
 }
 
-/// The type of a model that is not BPE, whose tables have other types.
-fn other_kind(text: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Probe {
-        model: ModelProbe,
-    }
-    #[derive(serde::Deserialize)]
-    struct ModelProbe {
-        r#type: String,
-    }
-    let probe: Probe = serde_json::from_str(text).ok()?;
-    Some(probe.model.r#type).filter(|kind| kind != "BPE")
-}
-
-fn vocabulary(mut tokens: Vec<(u32, Cow<'_, str>)>) -> Result<Vocabulary, String> {
+fn vocabulary(mut tokens: Vec<Token<'_>>) -> Result<Vocabulary, String> {
     tokens.sort_by_key(|(id, _)| *id);
     let twice = tokens.windows(2).find(|pair| pair[0].0 == pair[1].0);
     if let Some([(id, one), (_, other)]) = twice.filter(|pair| pair[0].1 != pair[1].1) {
@@ -132,7 +110,7 @@ fn vocabulary(mut tokens: Vec<(u32, Cow<'_, str>)>) -> Result<Vocabulary, String
     }
 }
 
-fn duplicate_token(tokens: &[(u32, Cow<'_, str>)]) -> String {
+fn duplicate_token(tokens: &[Token<'_>]) -> String {
     let mut seen = FxHashSet::default();
     let found = tokens.iter().find(|(_, token)| !seen.insert(token));
     let found = found.map_or_else(String::new, |(_, token)| quoted(token));
@@ -341,7 +319,7 @@ fn duplicate<E: Error>(key: &str) -> E {
 #[derive(Default)]
 struct Document<'a> {
     rest: String,
-    vocab: Option<Vocab<'a>>,
+    vocab: Option<Vec<Token<'a>>>,
     merges: Option<Merges<'a>>,
     added: Option<Items<Entry<'a, true>>>,
     decoder: Option<AddedTokensDecoder>,
@@ -406,8 +384,9 @@ impl<'de> Visitor<'de> for DocumentVisitor {
                     (document.vocab, document.merges) = (model.vocab, model.merges);
                 }
                 (Part::Model, "vocab") => {
-                    document.vocab = Some(member(&mut map, &key)?);
-                    document.keep("vocab", "{}");
+                    document.vocab = member::<Vocab<'_>, _>(&mut map, &key)?.0;
+                    let rest = document.vocab.as_ref().map_or("[]", |_| "{}");
+                    document.keep("vocab", rest);
                 }
                 (Part::Model, "merges") => {
                     document.merges = Some(member(&mut map, &key)?);
@@ -435,12 +414,15 @@ impl<'de> Visitor<'de> for DocumentVisitor {
     }
 }
 
-/// Ids and tokens in the order of the file.
-struct Vocab<'a>(Vec<(u32, Cow<'a, str>)>);
+/// An id and its token.
+type Token<'a> = (u32, Cow<'a, str>);
+
+/// The tokens in the order of the file; None for an array, which a Unigram model has.
+struct Vocab<'a>(Option<Vec<Token<'a>>>);
 
 impl<'de> Deserialize<'de> for Vocab<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(VocabVisitor)
+        deserializer.deserialize_any(VocabVisitor)
     }
 }
 
@@ -459,7 +441,12 @@ impl<'de> Visitor<'de> for VocabVisitor {
             let Id(id) = member(&mut map, &token)?;
             tokens.push((id, token));
         }
-        Ok(Vocab(tokens))
+        Ok(Vocab(Some(tokens)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Vocab(None))
     }
 }
 

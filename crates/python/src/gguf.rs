@@ -5,8 +5,7 @@ use crate::constructors;
 use bpe_tokenizer_core::reserve;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyList};
-use rustc_hash::FxHashMap;
+use pyo3::types::PyList;
 
 /// Bytes of a string's length.
 const LENGTH_BYTES: usize = 8;
@@ -47,40 +46,4 @@ pub fn sides(merge: &[u8]) -> Option<(&[u8], &[u8])> {
     let merge = merge.split(|&byte| byte == 0).next()?;
     let space = 1 + merge.get(1..)?.iter().position(|&byte| byte == b' ')?;
     Some((&merge[..space], &merge[space + 1..]))
-}
-
-#[pyfunction]
-pub fn split_merges<'py>(
-    py: Python<'py>,
-    merges: &Bound<'py, PyList>,
-    of_text: &Bound<'py, PyDict>,
-) -> PyResult<Bound<'py, PyList>> {
-    let tokens: Vec<(Bound<'_, PyBytes>, Bound<'_, PyBytes>)> = of_text
-        .iter()
-        .map(|(text, token)| Ok((text.cast_into()?, token.cast_into()?)))
-        .collect::<PyResult<_>>()?;
-    let tokens: FxHashMap<&[u8], &Bound<'_, PyBytes>> = tokens
-        .iter()
-        .map(|(text, token)| (text.as_bytes(), token))
-        .collect();
-    let mut joined = Vec::new();
-    let mut pair = |merge: &[u8]| {
-        let (left, right) = sides(merge)?;
-        joined.clear();
-        joined.extend_from_slice(left);
-        joined.extend_from_slice(right);
-        tokens.get(joined.as_slice())?;
-        Some((*tokens.get(left)?, *tokens.get(right)?))
-    };
-    let merges: Vec<Bound<'_, PyBytes>> = merges
-        .iter()
-        .map(|merge| Ok(merge.cast_into()?))
-        .collect::<PyResult<_>>()?;
-    let pairs = merges.iter().map(|merge| match pair(merge.as_bytes()) {
-        Some((left, right)) => {
-            constructors::tuple(py, left.clone(), right.clone()).map(Bound::into_any)
-        }
-        None => Ok(py.None().into_bound(py)),
-    });
-    constructors::list(py, pairs)
 }

@@ -54,7 +54,7 @@ mod _core {
         decimal::{read_ids, write_ids},
         encoder::Encoder,
         find_roles, from_printable,
-        gguf::{read_strings, split_merges},
+        gguf::read_strings,
         give_back_large_blocks,
         model::Model,
         pattern::SplitPattern,

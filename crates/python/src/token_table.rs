@@ -65,6 +65,14 @@ impl AddedTokensDecoder {
     }
 }
 
+/// The index of a merge, its parts, and the first of left, right and product that is no token.
+type OtherMerge<'py> = (
+    usize,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+);
+
 #[pymethods]
 impl TokenTable {
     #[staticmethod]
@@ -124,14 +132,14 @@ impl TokenTable {
         })
     }
 
-    fn with_merges(
+    fn with_merges<'py>(
         &self,
-        py: Python<'_>,
-        merges: &Bound<'_, PyList>,
+        py: Python<'py>,
+        merges: &Bound<'py, PyList>,
         excluded: FxHashSet<u32>,
-    ) -> PyResult<(Self, Vec<usize>)> {
+    ) -> PyResult<(Self, Vec<OtherMerge<'py>>)> {
         let merges = backed(merges)?;
-        Ok(py.detach(|| {
+        let (table, others) = py.detach(|| {
             let (mut ids, mut others, mut joined) = (Vec::new(), Vec::new(), Vec::new());
             let mut seen = FxHashSet::with_capacity_and_hasher(merges.len(), FxBuildHasher);
             let id = |token: &[u8]| {
@@ -139,17 +147,21 @@ impl TokenTable {
                 id.filter(|id| excluded.is_empty() || !excluded.contains(id))
             };
             for (index, merge) in merges.iter().enumerate() {
-                let found = sides(merge).and_then(|(left, right)| {
-                    joined.clear();
-                    joined.extend_from_slice(left);
-                    joined.extend_from_slice(right);
-                    Some((id(left)?, id(right)?, id(&joined)?))
-                });
-                match found {
-                    None => others.push(index),
+                let Some((left, right)) = sides(merge) else {
+                    continue;
+                };
+                joined.clear();
+                joined.extend_from_slice(left);
+                joined.extend_from_slice(right);
+                match [left, right, &joined].map(id) {
                     // Of equal pairs, the first counts.
-                    Some(merge) if seen.insert((merge.0, merge.1)) => ids.push(merge),
-                    Some(_) => {}
+                    [Some(left), Some(right), Some(product)] if seen.insert((left, right)) => {
+                        ids.push((left, right, product));
+                    }
+                    [Some(_), Some(_), Some(_)] => {}
+                    [None, _, _] => others.push((index, left, right, left.to_vec())),
+                    [_, None, _] => others.push((index, left, right, right.to_vec())),
+                    [_, _, None] => others.push((index, left, right, joined.clone())),
                 }
             }
             let table = Self {
@@ -158,7 +170,12 @@ impl TokenTable {
                 added: Vec::new(),
             };
             (table, others)
-        }))
+        });
+        let others = others.into_iter().map(|(index, left, right, missing)| {
+            let bytes = |part: &[u8]| constructors::bytes(py, part);
+            Ok((index, bytes(left)?, bytes(right)?, bytes(&missing)?))
+        });
+        Ok((table, others.collect::<PyResult<_>>()?))
     }
 
     fn unprintable(&self) -> Vec<u32> {

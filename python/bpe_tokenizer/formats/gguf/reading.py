@@ -83,7 +83,7 @@ def read_byte_level(
     has_merges = MERGES in metadata.values or metadata.values.get("tokenizer.ggml.pre") != "kimi-k2"
     merges = metadata.strings(MERGES) if has_merges else []
     table, others = table.with_merges(merges, excluded)
-    _check_unused(metadata, others, _is_unreachable, lambda part: _has(table, part.decode(), excluded))
+    _check_unused(metadata, others, _is_unreachable)
     crossing = [text for start in LONG_S_STARTS for text in table.starting_with(_core.to_printable(start))]
     kept = [text for text in crossing if table.get(text) not in removed]
     single = [_core.to_printable(bytes([byte])) for byte in range(256) if byte not in NOT_IN_UTF8]
@@ -135,32 +135,21 @@ def _is_unreachable(part: bytes) -> bool:
     return data is None or not NOT_IN_UTF8.isdisjoint(data)
 
 
-def _has(table: _core.TokenTable, text: str, excluded: Container[int]) -> bool:
-    token_id = table.get(text)
-    return token_id is not None and token_id not in excluded
-
-
 def _check_unused(
     metadata: Metadata,
-    indices: Iterable[int],
+    merges: Iterable[tuple[int, bytes, bytes, bytes]],
     is_unreachable: Callable[[bytes], bool],
-    is_token: Callable[[bytes], bool],
 ) -> None:
     """Refuse a merge that does not join tokens to a token, unless no text can become one of its parts.
 
     Args:
         metadata: The metadata of the file.
-        indices: The merges.
+        merges: The merges, with their indices, and what is no token.
         is_unreachable: Whether no text can become a part.
-        is_token: Whether a part is a token.
     """
-    for index in indices:
-        merge = metadata.strings(MERGES)[index].partition(b"\0")[0]
-        at = merge.find(b" ", 1)
-        left, right = merge[:at], merge[at + 1 :]
-        if not (at < 0 or is_unreachable(left) or is_unreachable(right)):
-            part = next(part for part in (left, right, left + right) if not is_token(part))
-            problem = f"{shorten(part.decode('utf-8', 'replace'))} is not a token that merging can make"
+    for index, left, right, missing in merges:
+        if not (is_unreachable(left) or is_unreachable(right)):
+            problem = f"{shorten(missing.decode('utf-8', 'replace'))} is not a token that merging can make"
             raise metadata.error(f"{MERGES}[{index}]", problem)
 
 
@@ -168,7 +157,7 @@ def _check_unused(
 
 
 def read_characters(
-    metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], pre: str, pre_tokenizer: PreTokenizer
+    metadata: Metadata, tokens: FileTokens, added: Sequence[AddedToken], pre: str, pre_tokenizer: PreTokenizer
 ) -> _core.Model:
     """Read a model with merges whose tokens are characters, a space written as "▁".
 
@@ -178,20 +167,11 @@ def read_characters(
     has_tokens = has_byte_tokens(tokens.ids)
     if any(has_tokens) and not all(has_tokens):
         raise metadata.error(TOKENS, "some of the tokens <0x00> to <0xFF> are missing")
-    of_text = {data: data for data in map(str.encode, tokens.texts)}
-    pairs = _core.split_merges(metadata.strings(MERGES), of_text)
-    others = [index for index, pair in enumerate(pairs) if pair is None]
-    _check_unused(metadata, others, lambda part: b" " in part, of_text.__contains__)
-    merges = list(dict.fromkeys(filter(None, pairs)))
-    _check_byte_tokens(metadata, tokens, merges)
-    if pre != "sarvam-moe":
-        # llama.cpp replaces a run of newlines by its token before it merges.
-        unmade = unmergeable_newlines(tokens.texts, merges)
-        if unmade is not None:
-            raise metadata.error(TOKENS, f"merging newlines does not make the token {shorten(unmade)}")
-    return _core.Model(
-        dict(enumerate(of_text)),
-        merges,
+    table, others = tokens.ids.with_merges(metadata.strings(MERGES), set())
+    _check_unused(metadata, others, lambda part: b" " in part)
+    core = _core.Model.from_table(
+        table,
+        set(),
         added_tokens=added,
         normalizers=[Replace(pattern=" ", content=SPACE)],
         split_patterns=pre_tokenizer.patterns,
@@ -200,6 +180,13 @@ def read_characters(
         keeps_gaps=True,
         decoder=Decoder(SPACE, byte_fallback=True),
     )
+    _check_byte_tokens(metadata, tokens, core.merges)
+    if pre != "sarvam-moe":
+        # llama.cpp replaces a run of newlines by its token before it merges.
+        unmade = unmergeable_newlines(tokens.texts, core.merges)
+        if unmade is not None:
+            raise metadata.error(TOKENS, f"merging newlines does not make the token {shorten(unmade)}")
+    return core
 
 
 def read_scored(

@@ -131,7 +131,9 @@ def _order_ties(texts: Sequence[str], made: Mapping[str, Pair], scores: Mapping[
         for text in then:
             before[text].update(other for other in first if other != text)
     try:
-        return [made[text] for text in TopologicalSorter(before).static_order()]
+        # Sorted, so that a file gives the same list in every process.
+        ordered = TopologicalSorter({text: sorted(others) for text, others in before.items()})
+        return [made[text] for text in ordered.static_order()]
     except CycleError as error:
         names = ", ".join(dict.fromkeys(map(repr, error.args[1])))
         raise FormatError(

@@ -25,7 +25,7 @@ from bpe_tokenizer.formats.huggingface.pre_tokenizer import (
     write_pre_tokenizer,
 )
 from bpe_tokenizer.formats.huggingface.token_strings import Written, added_token_fields, write_tokens
-from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, read_tokens
+from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, check_model, read_tokens
 from bpe_tokenizer.formats.huggingface.tokens_beside import with_tokens_beside
 from bpe_tokenizer.formats.json_file import Field, read_step
 from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, AddedToken, Decoder, Step
@@ -44,6 +44,7 @@ def read_core(document: Field, table: _core.TokenTable | None, config: Config) -
     Raises:
         FormatError: It cannot be represented exactly.
     """
+    check_model(document.need("model"))
     normalizers, to_bytes = read_normalizer(document.get("normalizer"))
     pre_tokenizers, in_bytes = read_pre_tokenizer(document.get("pre_tokenizer"), to_bytes)
     tokens = read_tokens(document, table, in_bytes)

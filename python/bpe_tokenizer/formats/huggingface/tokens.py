@@ -11,7 +11,7 @@ from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
-__all__ = ["BYTE_TOKENS", "MODEL_SETTINGS", "Tokens", "read_tokens"]
+__all__ = ["BYTE_TOKENS", "MODEL_SETTINGS", "Tokens", "check_model", "read_tokens"]
 
 # The settings of a BPE model, in files and as attributes of `tokenizers.models.BPE`.
 MODEL_SETTINGS = (
@@ -115,9 +115,9 @@ def read_tokens(document: Field, table: _core.TokenTable | None, in_bytes: bool)
         FormatError: They are broken, contradict each other, or need an unsupported kind of model.
     """
     model = document.need("model")
-    _check_model(model)
     if table is None:
-        raise model.get("merges" if "vocab" in model.members() else "vocab").error("is missing")
+        model.need("vocab").members()
+        raise model.get("merges").error("is missing")
     tokens = Tokens(
         table,
         table.added_tokens(),
@@ -130,7 +130,15 @@ def read_tokens(document: Field, table: _core.TokenTable | None, in_bytes: bool)
     return _with_unknown(model, tokens)
 
 
-def _check_model(model: Field) -> None:
+def check_model(model: Field) -> None:
+    """Refuse a kind of model that is not supported.
+
+    Args:
+        model: The `model` of a tokenizer.json.
+
+    Raises:
+        FormatError: It is not a BPE model, or has an unsupported setting.
+    """
     if "type" in model.members() and model.get("type").text() != "BPE":
         raise model.get("type").refused("is not supported; only BPE models are")
     unknown = sorted(model.members().keys() - _MODEL_FIELDS)
