@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[1]
 IGNORED = {"COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER"}
 RUST_TESTS = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[.*\]\n)*mod \w+ \{\n(?s:.*?)^\}\n", re.MULTILINE)
 SUFFIXES = {".py", ".rs", ".js", ".css", ".html"}
+# Made of the sources in page/.
+BUILT = "page.html"
 COMMENTS = re.compile(r"^\s*(?:/\*.*?\*/|//[^\n]*|<!--.*?-->)", re.MULTILINE | re.DOTALL)
 PACKAGE = "python/bpe_tokenizer/"
 # The totals with their rooms. A file belongs to the first room that contains it; "." is the package's root.
@@ -69,7 +71,9 @@ def report(root: Path = ROOT) -> Iterator[tuple[str, int, int]]:
         for name, limit in (room.split() for room in rooms.split(",")):
             place = root / (PACKAGE if total == "Python" else "") / name
             files = {
-                path for path in (place, *place.rglob("*")) if path.suffix in SUFFIXES and path.is_file()
+                path
+                for path in (place, *place.rglob("*"))
+                if path.suffix in SUFFIXES and path.name != BUILT and path.is_file()
             }
             files -= counted
             counted |= files
