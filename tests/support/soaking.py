@@ -99,6 +99,7 @@ class Worker:
         self.forks = 0
         self.signals = 0
         self.interrupted = 0
+        self.takes_interrupts = False
         self.failure = ""
         self.ends = False
 
@@ -148,8 +149,14 @@ class Worker:
         def count(_signal: int, _frame: FrameType | None) -> None:
             self.signals += 1
 
+        def interrupt(_signal: int, _frame: FrameType | None) -> None:
+            if self.takes_interrupts:
+                self.takes_interrupts = False
+                raise KeyboardInterrupt
+
         signal.signal(signal.SIGUSR1, count)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Python takes signals at the head of the loop too, outside the `try`.
+        signal.signal(signal.SIGINT, interrupt)
         threads = [threading.Thread(target=self.thread, args=(seed,)) for seed in range(THREADS)]
         for each in threads:
             each.start()
@@ -157,15 +164,18 @@ class Worker:
         told = time.monotonic()
         while not self.failure and os.getppid() != 1:
             try:
+                self.takes_interrupts = True
                 self.run_one(rng)
                 if rng.random() < 0.02:
                     self.fork(rng)
                 if time.monotonic() > told + 1:
                     told = time.monotonic()
                     self.tell()
+                self.takes_interrupts = False
             except KeyboardInterrupt:
                 self.interrupted += 1
             except BaseException:
+                self.takes_interrupts = False
                 self.failure = traceback.format_exc()
         self.ends = True
         print(self.failure, file=sys.stderr, flush=True)
