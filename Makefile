@@ -290,7 +290,7 @@ $(VENV)/.fuzz: pyproject.toml | $(VENV)/.built
 	$(PIP) --only-binary atheris 'atheris>=3' || echo 'atheris has no release for this Python'
 	@touch $@
 
-# torch first: 2.13.0 is the one for processors where that is at hand, others bring gigabytes of CUDA.
+# torch first: 2.13.0 is the one for processors where it is available, others bring gigabytes of CUDA.
 $(ENGINES)/.installed: Makefile | $(VENV)/.created
 	$(NEW) $(ENGINES)
 	$(UV) $(ENGINES)/bin/python torch==2.13.0

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import re
 import sys
+from collections import Counter
 from html import escape
 from pathlib import Path
 
@@ -21,6 +22,7 @@ IMPORT = re.compile(r'^import \{[^{}]+\} from "\./(\w+\.js)";?\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?function\b|class\b|const\b|let\b)", re.MULTILINE)
 # Comments that begin their line. The page is for people who read its sources in the repository.
 COMMENT = re.compile(r"^[ \t]*(?:/\*.*?\*/|//[^\n]*)[ \t]*\n", re.MULTILINE | re.DOTALL)
+DECLARED = re.compile(r"^(?:async )?(?:function\*?|class|const|let) ([\w$]+)", re.MULTILINE)
 FIELD = re.compile(r"\[\[(\w+)\]\]")
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="3" width="12" height="11" '
@@ -83,6 +85,9 @@ def script(first: str) -> str:
 
     add(first)
     joined = "\n".join(sources.values())
+    for name, count in Counter(DECLARED.findall(joined)).items():
+        if count > 1:
+            raise AssertionError(f"the page's modules become one script, and several declare {name}")
     for forbidden in ("</script", "<!--", "<script"):
         if forbidden in joined.lower():
             raise AssertionError(f"a script of the page contains {forbidden}")

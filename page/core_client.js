@@ -51,21 +51,14 @@ export class CoreClient {
   }
 
   /**
+   * The tokens of a text, with `table`: the bytes of the ids that earlier calls for this tokenizer did not have.
+   *
    * @param {number} key
    * @param {string} text
    * @param {{special?: "none" | "all" | string[], latest?: string}} [options]
    */
-  encode(key, text, { latest, ...options } = {}) {
-    return this.#call("encode", { key, text, options }, latest);
-  }
-
-  /** As `encode`, with `table`: the bytes of the ids that earlier calls for this tokenizer did not have. */
   encodeView(key, text, { latest, ...options } = {}) {
     return this.#call("encodeView", { key, text, options }, latest);
-  }
-
-  count(key, text, { latest, ...options } = {}) {
-    return this.#call("count", { key, text, options }, latest);
   }
 
   tokenTable(key, ids, { latest } = {}) {

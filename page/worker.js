@@ -28,14 +28,12 @@ const METHODS = {
     seenIds.delete(key);
     return null;
   },
-  encode: (_core, { key, text, options }) => tokenizerOf(key).encode(text, options),
   encodeView(_core, { key, text, options }) {
     const encoded = tokenizerOf(key).encode(text, options);
     const ids = newIds(key, encoded.ids);
     const { offsets, bytes } = tokenizerOf(key).tokenTable(ids);
     return { ...encoded, table: { ids, offsets, bytes }, ...textCounts(text) };
   },
-  count: (_core, { key, text, options }) => tokenizerOf(key).count(text, options),
   tokenTable: (_core, { key, ids }) => tokenizerOf(key).tokenTable(ids),
   trace: (_core, { key, bytes }) => tokenizerOf(key).trace(bytes),
   encodeSegments: (_core, { key, segments, options }) => tokenizerOf(key).encodeSegments(segments, options),

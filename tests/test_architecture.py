@@ -84,6 +84,14 @@ def room(module: str) -> str | None:
 def test_what_the_document_names_exists() -> None:
     assert len(NAMED) > 30
     assert [name for name in NAMED if not (ROOT / name).exists()] == []
+    files = [
+        f"/{path.relative_to(ROOT).as_posix()}"
+        for top in ("crates", "python", "tests")
+        for path in (ROOT / top).rglob("*.*")
+    ]
+    ends = [name for name in re.findall(r"`([\w/]+\.(?:rs|py))`", TEXT) if not (ROOT / name).exists()]
+    assert len(ends) > 50
+    assert [name for name in ends if not any(file.endswith(f"/{name}") for file in files)] == []
 
 
 def test_the_first_line_of_every_source_file_says_what_it_does() -> None:

@@ -1,4 +1,4 @@
-"""The examples run as a newcomer runs them, and use every public name of SPEC §1 to §12."""
+"""The examples run as a newcomer runs them, and use every public name."""
 
 from __future__ import annotations
 

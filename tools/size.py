@@ -16,7 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # Tokens that make no line a code line.
 IGNORED = {"COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER"}
-RUST_TESTS = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[.*\]\n)*mod \w+ \{\n(?s:.*?)^\}\n", re.MULTILINE)
+RUST_TESTS = re.compile(
+    r"^#\[cfg\(test\)\]\n(?:#\[.*\]\n)*(?:pub\(crate\) )?mod \w+ \{\n(?s:.*?)^\}\n", re.MULTILINE
+)
 SUFFIXES = {".py", ".rs", ".js", ".css", ".html"}
 # Made of the sources in page/.
 BUILT = "page.html"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from page.build import COMMENT, EXPORT, IMPORT, SOURCES, build
+from page.build import COMMENT, EXPORT, IMPORT, SOURCES, build, script
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.errors import MissingDependencyError, OptionError, SpecialTokenError
@@ -131,16 +131,14 @@ def test_without_its_core_the_error_says_what_to_do(
     page_module._html.cache_clear()
 
 
-def test_top_level_names_are_unique() -> None:
-    """The modules become one script, so two of them must not have a name in common."""
-    declared = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) ([\w$]+)", re.MULTILINE)
-    owners: dict[str, str] = {}
-    for path in sorted(SOURCES.glob("*.js")):
-        if path.name in ("worker.js", "core.js"):  # a script of their own
-            continue
-        for name in declared.findall(path.read_text(encoding="utf-8")):
-            assert name not in owners, f"{name} is in {owners[name]} and in {path.name}"
-            owners[name] = path.name
+def test_a_top_level_name_exists_in_one_module_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for first in ("app.js", "worker.js"):
+        assert script(first)
+    (tmp_path / "app.js").write_text('import { two } from "./two.js";\nconst one = two;\n')
+    (tmp_path / "two.js").write_text("const one = 1;\nexport function two() {}\n")
+    monkeypatch.setattr("page.build.SOURCES", tmp_path)
+    with pytest.raises(AssertionError, match="several declare one"):
+        script("app.js")
 
 
 def test_modules_keep_the_form_that_joining_them_needs() -> None:

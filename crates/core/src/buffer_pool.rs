@@ -1,4 +1,4 @@
-//! Vectors whose memory is used again. For each large vector, the system has to clear new pages.
+//! A pool of vectors whose memory is used again: for each new large vector, the system has to clear pages.
 
 use std::mem::take;
 use std::sync::{Mutex, TryLockError};
@@ -20,7 +20,7 @@ impl<T> Default for BufferPool<T> {
 }
 
 impl<T> BufferPool<T> {
-    /// A pool of vectors with at most so many bytes in all.
+    /// A pool of vectors with at most `max_bytes` bytes in all.
     pub fn new(max_bytes: usize) -> Self {
         Self {
             waiting: Mutex::default(),
@@ -28,7 +28,7 @@ impl<T> BufferPool<T> {
         }
     }
 
-    /// Frees the vectors that have no room for so many values. Returns whether there was one.
+    /// Frees the vectors that have no room for `room` values. Returns whether there was one.
     pub fn free_smaller(&self, room: usize) -> bool {
         let free = |waiting: &mut Vec<Vec<T>>| {
             let before = waiting.len();
@@ -38,7 +38,7 @@ impl<T> BufferPool<T> {
         self.with(free).unwrap_or(false)
     }
 
-    /// An empty vector: the smallest that has room for so many values. If none has, one without room.
+    /// An empty vector: the smallest that has room for `room` values. If none has, one without room.
     pub fn take(&self, room: usize) -> Vec<T> {
         self.take_within(room, usize::MAX)
     }

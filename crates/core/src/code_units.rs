@@ -23,9 +23,9 @@ pub enum CodeUnits<'a> {
     Ucs4(&'a [u32]),
 }
 
-/// To estimate the bytes of a text, we look at so many units at least, or at all of a shorter one.
+/// The fewest units that the estimate of the bytes of a text looks at; all of a shorter text.
 const MIN_SAMPLES: usize = 16;
-/// And at one in so many units at least.
+/// The largest distance between two of them.
 const MAX_STEP: usize = 256;
 
 /// The units whose UTF-8 is made before there must be more room: a multiple of the group.

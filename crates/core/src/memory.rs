@@ -123,8 +123,8 @@ pub fn advise_huge_pages<T>(unwritten: &mut [MaybeUninit<T>]) {
     advise(unwritten.as_mut_ptr().cast(), size_of_val(unwritten));
 }
 
-/// Makes room for values that probably follow, on huge pages if they are many. Without so much memory, the vector grows
-/// as needed.
+/// Makes room for values that probably follow, on huge pages if they are many. If the system refuses that
+/// much memory, the vector grows as needed.
 pub fn make_room<T>(values: &mut Vec<T>, additional: usize) {
     if values.try_reserve_exact(additional).is_ok() {
         advise_huge_pages(values.spare_capacity_mut());

@@ -108,7 +108,7 @@ const READ_BYTES: usize = 1 << 20;
 
 type Buffers = (Vec<u8>, Vec<i64>, Vec<u64>);
 
-/// Reads pieces of about so many bytes.
+/// Reads pieces until they have about `bytes` bytes.
 fn read_arrays(
     pieces: &mut dyn PieceStream,
     bytes: usize,

@@ -34,7 +34,7 @@ _Parameters = ParamSpec("_Parameters")
 _PROGRAM = "bpe-tokenizer"
 # Columns of the help.
 _MIN_WIDTH, _MAX_WIDTH = 20, 80
-# Columns from which on options stand beside their descriptions.
+# From this width on, options and their descriptions are in two columns.
 _MIN_TWO_COLUMNS = 60
 # `UsageError` of the click that Typer uses: its own copy or the package.
 _UsageError: Any = typer.BadParameter.__bases__[0]

@@ -300,7 +300,7 @@ def _remove_earlier(path: Path, overwrite: bool) -> None:
             )
     else:
         return
-    # The plan is the last: until then, what is left belongs to a run.
+    # The plan is removed last: while it exists, the other files belong to its run.
     for pattern in ("unit-[0-9]*.json", MANIFEST, SKIPPED, "skipped-[0-9]*.jsonl", "tokens-[0-9]*"):
         for file in path.glob(pattern):
             unlink_training_name(file)

@@ -165,7 +165,7 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
 
 
 def part_ranges(source: Input, options: ReadOptions, unit_bytes: int) -> list[tuple[int, int, PartKind]]:
-    """Return the parts of a large file: start, end, and what they count. None if it cannot be divided.
+    """Return the parts of a large file: start, end, and what they count. Empty if it cannot be divided.
 
     Raises:
         CorpusError: The file cannot be read.

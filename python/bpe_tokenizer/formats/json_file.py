@@ -79,7 +79,7 @@ class Field:
         return self.error(f"{self._shown(f' {why}')} {why}")
 
     def _shown(self, rest: str) -> str:
-        """The value, as much of it as fits in a message beside the rest."""
+        """The value, as much of it as a message with the rest has room for."""
         value = _SHORT.repr(self.value)
         room = max(_MAX_MESSAGE - len(str(self.error(rest))), _MIN_VALUE)
         return value if len(value) <= room else f"{value[: room - 4]}...{value[-1]}"

@@ -46,7 +46,6 @@ class Format:
         name: The name on the command line.
         title: What people call it.
         description: What the format holds, in one sentence.
-        module: The module of `bpe_tokenizer.formats` that has `load` and `save`.
         extensions: The usual ends of the files' names.
         matches: Whether a file is of this format; None for a format that is never loaded.
         can_load: Whether the module has `load(path, **load_kwargs) -> Model`.

@@ -198,7 +198,7 @@ class StoredFile:
             self._raw.close()
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes that are not read yet: so many, or all."""
+        """Return the next `size` bytes without consuming them; fewer at the end."""
         while len(self._head) < size and (data := self._read(size - len(self._head))):
             self._head += data
         return self._head[:size]

@@ -1,4 +1,4 @@
-"""Tells once of usual separators in text that is read without one."""
+"""Warns once if a text holds a usual separator and no separator was given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A corpus of files as a list of sources, which every reader of corpora asks for once."""
+"""A corpus of files as a list of sources; `train/corpus.py`, which also takes texts, makes its own."""
 
 from __future__ import annotations
 

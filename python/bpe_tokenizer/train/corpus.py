@@ -119,7 +119,7 @@ def count_corpus(
         weights: A weight for each file.
         weight: The weight of everything, without `weights`.
         options: How documents are found in files.
-        special_tokens: The texts at which the counter cuts documents.
+        special_tokens: The texts at which the counter cuts documents, which need no warning.
         resume: Counts the files instead, from a checkpoint on.
 
     Returns:

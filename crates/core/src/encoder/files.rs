@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file of at most this many jobs is one job, which opens it. A larger file is read by who makes the jobs.
+/// A file of at most this many jobs is one job, which opens it. A larger file is read by the thread that makes the jobs.
 const MAX_SMALL_JOBS: usize = 16;
 /// Jobs of a larger file for which bytes are read at once. While they are, no other thread gets a job.
 const JOBS_PER_READ: usize = 2;

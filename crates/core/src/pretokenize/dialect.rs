@@ -13,7 +13,7 @@
 //! | `\w`, `\b` | Unicode TR18, annex C | without joiners, with `²³¹¼½¾` |
 //!
 //! The translation rewrites lexemes and copies the rest of the text. The tree of `fancy-regex` has no positions in the text
-//! and no printer, which that needs.
+//! and no printer, and the translation needs both.
 
 use super::lexer::{Group, Lexeme, Lexer, Quantifier};
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! The lexemes of a regular expression, as fancy-regex, Oniguruma and Python's `regex` share them.
 //!
-//! Every reader of patterns uses this lexer: the parser, the translator and the check of portability. Each
-//! of them decides what a lexeme means and which lexemes it accepts.
+//! The translator (`dialect.rs`) and the check of portability use this lexer; fancy-regex parses the patterns that run. Each of
+//! the two decides what a lexeme means and which lexemes it accepts.
 
 use std::ops::Range;
 

@@ -109,11 +109,6 @@ class TaintedStr(str):
             yield start, end, provenance
             start = end
 
-    @property
-    def has_content(self) -> bool:
-        """Whether any character is content, not the template's."""
-        return any(provenance.origin is not None for provenance in self.provenances)
-
     # Parts of the string.
 
     def substring(self, start: int, end: int) -> TaintedStr:

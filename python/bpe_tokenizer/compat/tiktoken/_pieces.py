@@ -1,4 +1,4 @@
-"""PieceEncoder to ids: what tiktoken does with bytes that no pattern splits."""
+"""A piece to ids: what tiktoken does with bytes that no pattern splits."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ pub struct Run {
     slice: Option<Arc<Slice>>,
     /// Where the pieces are.
     range: Range<u64>,
-    /// Each count counts so many times.
+    /// The factor of each count.
     pub weight: u64,
     /// None for a file of counts that was not read yet.
     totals: Option<Totals>,

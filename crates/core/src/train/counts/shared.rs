@@ -20,7 +20,7 @@ const OWN_PIECES: usize = 1 << 13;
 const WAITING_PIECES: usize = 1 << 10;
 /// The bytes of the long ones among them; a longer piece is alone.
 const WAITING_BYTES: usize = 1 << 16;
-/// After so many pieces that found no place in a shard, its rarer pieces move out.
+/// The rarer pieces of a shard move out after this number of pieces that found no place in it.
 const STALE_AFTER: usize = 4 * OWN_PIECES;
 
 /// A table that threads add to at the same time.

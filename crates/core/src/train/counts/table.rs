@@ -396,12 +396,12 @@ impl Shard {
         self.probe(key, bucket).is_some()
     }
 
-    /// Whether so many more keys fit: at most 5/8 of the slots are taken.
+    /// Whether `keys` further keys fit: at most 5/8 of the slots are taken.
     fn has_room(&self, keys: usize) -> bool {
         8 * (self.taken + keys) < 5 * self.slots.len()
     }
 
-    /// Grows the table until so many more keys fit.
+    /// Grows the table until `keys` further keys fit.
     fn make_room(&mut self, keys: usize) -> Result<()> {
         let taken = self.taken + keys;
         let mut slots = self.slots.len();
