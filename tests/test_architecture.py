@@ -12,7 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "python" / "bpe_tokenizer"
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-NAMED = re.findall(r"`((?:crates|python|course|tests|fuzz|benchmarks|docs|tools|page|\.ci)/[\w./-]+)`", TEXT)
+THREADS = (ROOT / "crates" / "core" / "THREADS.md").read_text(encoding="utf-8")
+NAMED = re.findall(
+    r"`((?:crates|python|course|tests|fuzz|benchmarks|docs|tools|page|\.ci)/[\w./-]+)`", TEXT + THREADS
+)
 FILES = {
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
@@ -89,7 +92,9 @@ def test_what_the_document_names_exists() -> None:
         for top in ("crates", "python", "tests")
         for path in (ROOT / top).rglob("*.*")
     ]
-    ends = [name for name in re.findall(r"`([\w/]+\.(?:rs|py))`", TEXT) if not (ROOT / name).exists()]
+    ends = [
+        name for name in re.findall(r"`([\w/]+\.(?:rs|py))`", TEXT + THREADS) if not (ROOT / name).exists()
+    ]
     assert len(ends) > 50
     assert [name for name in ends if not any(file.endswith(f"/{name}") for file in files)] == []
 
