@@ -227,6 +227,11 @@ class CompiledModel:
             return self.added[content].id
         return self.token_ids.get(self.token_string(content.encode()))
 
+    def id_of_string(self, token: str) -> int | None:
+        """Return the id of a token string. That of an added token needs no table of all tokens."""
+        added = self.added.get(token)
+        return self.token_ids.get(token) if added is None else added.id
+
     def token_string(self, token: bytes) -> str:
         """Return a token as files write it: in GPT-2's printable characters, or as its own text."""
         if self.model.core.alphabet == "characters":

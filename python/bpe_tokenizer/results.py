@@ -369,12 +369,19 @@ class BatchOptions:
     def width(self, lengths: Sequence[int]) -> int:
         """Length to which rows of these lengths are padded; 0 for no padding.
 
-        Warns once for all rows if some are filled and there is no pad token.
+        Warns once for all rows if some are longer than `max_length`, and if some are filled and there is no
+        pad token.
         """
         if not self.padding:
             return 0
         width = max(lengths, default=0)
         if self.max_length is not None:
+            if width > self.max_length and not self.truncation:
+                warnings.warn(
+                    f"a row has {width} ids, and max_length={self.max_length} cuts none without "
+                    "truncation=True",
+                    stacklevel=caller_level(),
+                )
             width = self.max_length if self.padding == "max_length" else min(width, self.max_length)
         multiple = self.pad_to_multiple_of or 1
         width = -(-width // multiple) * multiple

@@ -885,11 +885,11 @@ class BPETokenizer(_core.Tokenizer):
         >>> tokenizer.convert_tokens_to_ids(["a", "Ġb", "nothing"])
         [97, 256, -1]
         """
-        ids = self._compiled().token_ids
+        id_of = self._compiled().id_of_string
         if isinstance(tokens, str):
-            return ids.get(tokens, -1)
+            return -1 if (found := id_of(tokens)) is None else found
         try:
-            return [ids.get(token, -1) for token in items_in_turn(tokens)]
+            return [-1 if (found := id_of(token)) is None else found for token in items_in_turn(tokens)]
         except TypeError:
             raise ArgumentTypeError(
                 f"convert_tokens_to_ids expects a token string or a list of them, not {shorten(tokens)}"
@@ -929,7 +929,7 @@ class BPETokenizer(_core.Tokenizer):
         """
         compiled = self._compiled()
         if isinstance(token, str):
-            return compiled.token_ids.get(token)
+            return compiled.id_of_string(token)
         if isinstance(token, bytes):
             return compiled.ids_of_bytes.get(token)
         raise ArgumentTypeError(f"token_to_id expects a str or bytes, not {type(token).__name__}")
@@ -1044,7 +1044,7 @@ class BPETokenizer(_core.Tokenizer):
                 to `max_length`; with the pad token's id, or 0 and a warning if there is no pad token.
             truncation: Cut rows to `max_length`; the ids of `add_special_tokens` stay. Of a pair, True or
                 `"longest_first"` cuts the longer text, `"only_first"` and `"only_second"` that text.
-            max_length: In ids; without `padding` or `truncation` it has no effect but a warning.
+            max_length: In ids; without `truncation` it cuts no row, and a warning says so.
             return_tensors: `"np"` for NumPy arrays, `"pt"` for PyTorch tensors.
 
         Returns:
@@ -1716,7 +1716,7 @@ class BPETokenizer(_core.Tokenizer):
             return_dict: Return a dict of `input_ids`, `attention_mask`, and `assistant_masks` on request.
             padding: As in `encode_batch`.
             truncation: Cut rows to `max_length` at their end; `trim_messages` removes whole turns.
-            max_length: In ids; without `padding` or `truncation` it has no effect but a warning.
+            max_length: In ids; without `truncation` it cuts no row, and a warning says so.
             padding_side: `"left"` for rows that a model continues.
             return_tensors: `"np"` for NumPy arrays, `"pt"` for PyTorch tensors, of shape (conversations,
                 longest row), in a dict.

@@ -217,6 +217,14 @@ def test_scripts_without_spaces_have_no_fertility(
     assert CorpusStats(0, 0, 5, 10, 1, {}).fertility == 2
 
 
+@pytest.mark.parametrize(("script", "text"), [("Javanese", "ꦧꦱꦗꦮ"), ("Balinese", "ᬅᬓ᭄ᬱᬭ"), ("Yi", "ꆈꌠꉙ")])
+def test_rare_scripts_without_spaces_have_none_either(
+    plain_tokenizer: BPETokenizer, tmp_path: Path, script: str, text: str
+) -> None:
+    (found,) = make_report("it", plain_tokenizer, [document(tmp_path / "a", text * 20)]).to_dict()["files"]
+    assert (found["script"], found["words"], found["fertility"]) == (script, None, None)
+
+
 def test_files_without_words_leave_the_fertility_of_the_others(
     plain_tokenizer: BPETokenizer, languages: list[Document], tmp_path: Path
 ) -> None:

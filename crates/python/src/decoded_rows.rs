@@ -63,10 +63,14 @@ pub fn decode_rows(
         }
         for row in rows {
             let ids = &ids[range(offsets, row, ids.len())?];
-            row_bytes.clear();
-            let done = decoder.decode(ids, options.decode, row_bytes, interrupt);
+            let keeps = options.invalid == Invalid::Keep;
+            let bytes = if keeps { &mut *text } else { &mut *row_bytes };
+            let done = decoder.decode(ids, options.decode, bytes, interrupt);
             done.map_err(|error| in_row(options.first_row + row, error))?;
-            append_text(text, row_bytes, options.invalid)?;
+            if !keeps {
+                append_text(text, row_bytes, options.invalid)?;
+                row_bytes.clear();
+            }
             push(ends, text.len() as i64)?;
             poller.advance(1 + ids.len())?;
         }
@@ -98,9 +102,6 @@ pub fn decode_rows(
 
 /// Appends the bytes of a row.
 fn append_text(text: &mut Vec<u8>, bytes: &[u8], invalid: Invalid) -> Result<()> {
-    if invalid == Invalid::Keep {
-        return append(text, bytes);
-    }
     for chunk in bytes.utf8_chunks() {
         append(text, chunk.valid().as_bytes())?;
         if invalid == Invalid::Replace && !chunk.invalid().is_empty() {

@@ -14,7 +14,7 @@ __all__ = ["OTHER", "SCRIPTS", "SPACE", "UNSPACED", "Characters", "classify_char
 _NAMES = (
     "Latin Greek Cyrillic Armenian Georgian Hebrew Arabic Syriac Thaana Nko Devanagari Bengali Gurmukhi "
     "Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala Thai Lao Tibetan Myanmar Khmer Mongolian Ethiopic "
-    "Tifinagh Cherokee Hangul Hiragana Katakana Bopomofo"
+    "Tifinagh Cherokee Hangul Hiragana Katakana Bopomofo Javanese Balinese Yi"
 )
 _BY_NAME = {name.upper(): name for name in _NAMES.split()} | {"CJK": "Han"}
 
@@ -22,9 +22,8 @@ OTHER, SPACE = 0, 1
 # The character classes: other characters, white space, and the letters of each script.
 SCRIPTS = ("other", "white space", *_BY_NAME.values())
 # Scripts without spaces between words.
-UNSPACED = frozenset(
-    {"Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"}
-)
+_UNSPACED = "Han Hiragana Katakana Bopomofo Thai Lao Khmer Myanmar Tibetan Javanese Balinese Yi"
+UNSPACED = frozenset(_UNSPACED.split())
 _UNSEEN = 255
 # The class of each code point, filled on first use: looking up all of Unicode would take a second.
 _CLASSES = np.full(0x110000, _UNSEEN, dtype=np.uint8)
