@@ -121,6 +121,7 @@ NOTHING_LEFT = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:a row has")
 @settings(max_examples=200)
 @given(given_options())
 @example((["abcd", "a"], None, True, NOTHING_LEFT | {"max_length": 2}))

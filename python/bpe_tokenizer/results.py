@@ -376,7 +376,7 @@ class BatchOptions:
             return 0
         width = max(lengths, default=0)
         if self.max_length is not None:
-            if width > self.max_length and not self.truncation:
+            if width > self.max_length and not self.truncation and self.padding != "max_length":
                 warnings.warn(
                     f"a row has {width} ids, and max_length={self.max_length} cuts none without "
                     "truncation=True",
