@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.inputs import fixture, read_documents
+from benchmarks.measure import seconds
 from benchmarks.peers import OURS, Side, SkippedError, load
 from benchmarks.records import DIRECTORY, Record
 from benchmarks.vocabularies import prepare
@@ -103,15 +104,9 @@ def modes(side: Side, text: str) -> Iterator[tuple[str, float]]:
     yield "10 bytes to list, ns", best(short) / len(calls) * 1e9
 
 
-def best(run: Callable[[], object], times: int = 5) -> float:
+def best(run: Callable[[], object]) -> float:
     """Return the least time of the processor that a run takes in this thread, in seconds."""
-    taken = []
-    for _ in range(times):
-        begin = time.thread_time()
-        result = run()
-        taken.append(time.thread_time() - begin)
-        del result
-    return min(taken)
+    return min(seconds(run, time.thread_time) for _ in range(5))
 
 
 if __name__ == "__main__":

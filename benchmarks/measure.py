@@ -67,14 +67,14 @@ def in_turn(mine: Callable[[], float], theirs: Callable[[], float], turns: int) 
     return [(mine(), theirs()) for _ in range(turns)]
 
 
-def seconds(run: Callable[[], object]) -> float:
+def seconds(run: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
     """Time one run as `timeit` does, without the garbage collector; the result is freed after the timing."""
     gc.collect()
     gc.disable()
     try:
-        begin = time.perf_counter()
+        begin = clock()
         result = run()
-        taken = time.perf_counter() - begin
+        taken = clock() - begin
     finally:
         gc.enable()
     del result

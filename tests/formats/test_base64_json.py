@@ -20,11 +20,9 @@ from bpe_tokenizer import (
 )
 from bpe_tokenizer.formats import base64_json
 from bpe_tokenizer.model import (
-    Decoder,
     Metaspace,
     PlainNormalizer,
     PrefixSpace,
-    Prepend,
     Replace,
     Split,
     Strip,
@@ -32,6 +30,7 @@ from bpe_tokenizer.model import (
 from bpe_tokenizer.reference import CharBPETokenizer, NaiveBPETokenizer, RegexBPETokenizer
 from hostile import hostile_texts
 from lesson import trained_on
+from small_tokenizers import characters_model
 
 BYTES = {byte: bytes([byte]) for byte in range(256)}
 
@@ -52,22 +51,6 @@ def check_refused(path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(FormatError, match=message) as error:
         base64_json.load(path)
     assert str(error.value).startswith(str(path))
-
-
-def characters() -> _core.Model:
-    """SentencePiece-style: characters with byte fallback."""
-    tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "▁a", "ab"]
-    return _core.Model(
-        {token_id: token.encode() for token_id, token in enumerate(tokens)},
-        [("▁".encode(), b"a"), (b"a", b"b")],
-        normalizers=[Prepend(prepend="▁"), Replace(pattern=" ", content="▁")],
-        alphabet="characters",
-        byte_fallback=True,
-        unk_id=0,
-        fuse_unk=True,
-        decoder=Decoder("▁", True, "one"),
-        added_tokens=[AddedToken("<s>", 1, True, True, True, True, True)],
-    )
 
 
 MODELS = {
@@ -110,7 +93,9 @@ MODELS = {
         )
     ),
     "gaps": Model(_core.Model({0: b"a", 2**32 - 2: b"b"}, [], requires_all_bytes=False, keeps_gaps=True)),
-    "characters": Model(characters()),
+    "characters": Model(
+        characters_model(fuse_unk=True, added_tokens=[AddedToken("<s>", 1, True, True, True, True, True)])
+    ),
 }
 
 

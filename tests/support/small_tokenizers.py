@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from bpe_tokenizer import BPETokenizer, PostProcessor
+from bpe_tokenizer import BPETokenizer, PostProcessor, _core
+from bpe_tokenizer.model import AddedToken, Decoder, Prepend, Replace
 
 BYTES = {byte: bytes([byte]) for byte in range(256)}
 # Parts of text that break tokenizers: surrogates, combining marks, spaces, line ends, contractions, specials.
@@ -45,3 +46,18 @@ def tiny(*merges: str, special_tokens: Any = None, **options: Any) -> BPETokeniz
     pairs = [(left.encode(), right.encode()) for left, _, right in (merge.partition("|") for merge in merges)]
     vocab = BYTES | {256 + rank: left + right for rank, (left, right) in enumerate(pairs)}
     return BPETokenizer.from_vocab(vocab, pairs, special_tokens, **options)
+
+
+def characters_model(*more: str, **settings: Any) -> _core.Model:
+    """A model in the style of SentencePiece: characters with byte fallback, spaces as `▁`; `more` tokens."""
+    tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "▁a", "ab", *more]
+    defaults: dict[str, Any] = {
+        "normalizers": [Prepend(prepend="▁"), Replace(pattern=" ", content="▁")],
+        "alphabet": "characters",
+        "byte_fallback": True,
+        "unk_id": 0,
+        "decoder": Decoder("▁", True, "one"),
+        "added_tokens": [AddedToken("<s>", 1)],
+    }
+    vocab = {token_id: token.encode() for token_id, token in enumerate(tokens)}
+    return _core.Model(vocab, [("▁".encode(), b"a"), (b"a", b"b")], **(defaults | settings))

@@ -30,7 +30,8 @@ from bpe_tokenizer.view.reports.report_tables import comparison_tables, report_t
 from bpe_tokenizer.view.reports.stats import CorpusStats
 from bpe_tokenizer.view.reports.summary import comparison_summary
 from bpe_tokenizer.view.reports.tables import Table, table_text
-from view.report_corpus import BYTES, document, sentencepiece_style
+from small_tokenizers import BYTES
+from view.report_corpus import document, sentencepiece_style
 
 # Tables, plots and pages
 
@@ -288,9 +289,9 @@ def test_a_report_has_the_cost_of_languages(plain_tokenizer: BPETokenizer, tmp_p
 # Overlap, examples and summaries
 
 
-def test_shared_tokens_are_compared_by_their_text(tmp_path: Path) -> None:
+def test_shared_tokens_are_compared_by_their_text() -> None:
     first = BPETokenizer.from_vocab(BYTES | {256: b" a", 257: b"ab"}, [])
-    second = sentencepiece_style(tmp_path / "saved.json")
+    second = sentencepiece_style()
     (found,) = vocabulary_overlap([first, second])
     texts = [{bytes([k]) for k in range(256)} | {b" a", b"ab"}]
     texts.append({bytes([k]) for k in range(256)} | {b" a", b"ab", b"ba", "ж".encode()})

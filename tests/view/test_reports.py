@@ -28,7 +28,8 @@ from bpe_tokenizer.view.reports.report_tables import comparison_tables, report_t
 from bpe_tokenizer.view.reports.scripts import SCRIPTS, SPACE, classify_characters, script_of
 from bpe_tokenizer.view.reports.stats import TextCounter, TokenCounter
 from bpe_tokenizer.view.reports.tables import table_text
-from view.report_corpus import BYTES, document, sentencepiece_style
+from small_tokenizers import BYTES
+from view.report_corpus import document, sentencepiece_style
 
 TEXTS = st.text(st.sampled_from("ab é ж語\n\t1.🙂\u0301"), max_size=40)
 
@@ -202,7 +203,7 @@ def test_what_a_corpus_gives_is_never_called_unreachable(
 
 
 def test_a_report_of_characters_with_byte_fallback(tmp_path: Path) -> None:
-    tokenizer = sentencepiece_style(tmp_path / "saved.json")
+    tokenizer = sentencepiece_style()
     text = "ab a\nж 語 <s>"
     report = make_report("it", tokenizer, [document(tmp_path / "f", text)])
     facts = report.to_dict()
