@@ -40,7 +40,7 @@ def enter(name: str, packages: Sequence[str]) -> list[str]:
         command = ["debootstrap", "--variant=minbase", f"--include={include}", "sid", str(root), MIRROR]
         ROOTS.mkdir(parents=True, exist_ok=True)
         with (ROOTS / f"{name}.log").open("w") as log:
-            # A mirror that stops in the middle is no failure of the tests.
+            # If the mirror stops answering, the tests are skipped and do not fail.
             if subprocess.run(["timeout", "600", *command], stdout=log, stderr=log).returncode:
                 raise UnavailableError(f"debootstrap failed, see {log.name}")
         (root / "made").touch()

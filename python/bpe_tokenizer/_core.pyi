@@ -238,8 +238,8 @@ class TokenTable:
     @staticmethod
     def from_strings(tokens: list[bytes], name: str) -> TokenTable: ...
     # The table with merges "left right", of equal ones the first. And of those that do not join tokens to a
-    # token: the index, left, right, and the first of left, right and product that is no token. `excluded` ids
-    # count as missing; a text without two parts is no merge.
+    # token: the index, left, right, and the first of left, right and both joined that the table lacks.
+    # `excluded` ids count as missing; a text without two parts is no merge.
     def with_merges(
         self, merges: list[bytes], excluded: Set[int]
     ) -> tuple[TokenTable, list[tuple[int, bytes, bytes, bytes]]]: ...

@@ -369,8 +369,8 @@ class BatchOptions:
     def width(self, lengths: Sequence[int]) -> int:
         """Length to which rows of these lengths are padded; 0 for no padding.
 
-        Warns once for all rows if some are longer than `max_length`, and if some are filled and there is no
-        pad token.
+        Warns if `max_length` should cut a row and does not, and if rows are filled without a pad token. Each
+        warning is given once for all rows.
         """
         if not self.padding:
             return 0

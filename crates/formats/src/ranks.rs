@@ -22,8 +22,8 @@ const SIX_BITS: [u8; 256] = {
     bits
 };
 
-/// Reads the tokens of a rank file, whose name in messages is `file`. Blank lines, more white space, Windows line ends and a missing newline at the end are
-/// accepted.
+/// Reads the tokens of a rank file, whose name in messages is `file`. Blank lines, more white space, Windows line ends and a
+/// missing newline at the end are accepted.
 ///
 /// # Errors
 ///

@@ -30,8 +30,8 @@ pub struct Tables {
     pub added: Vec<AddedToken>,
 }
 
-/// Reads a tokenizer.json. Returns the text without the tables, and the tables if the file has a `model.vocab` (an object) and
-/// `model.merges`, and no `split_pattern`: that is another layout, whose added tokens have no flags.
+/// Reads a tokenizer.json. Returns the text without the tables, and the tables if the file has a `model.vocab` (an object)
+/// and `model.merges`, and no `split_pattern`: that is another layout, whose added tokens have no flags.
 ///
 /// # Errors
 ///

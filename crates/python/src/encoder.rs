@@ -52,7 +52,7 @@ const MAX_KEPT_IDS: usize = constructors::MIN_OWNED / size_of::<u32>();
 /// One thread encodes a text of at most this number of bytes or characters: to start others takes longer.
 const MAX_FOR_ONE_THREAD: usize = 4 << 10;
 
-/// The memory of results of at least so many ids is kept for the next ones, and at most so many bytes.
+/// The memory of a result of at least this number of ids is kept for the next results, in all at most this number of bytes.
 const MIN_POOLED_IDS: usize = (1 << 20) / size_of::<u32>();
 const MAX_POOLED_BYTES: usize = 80 << 20;
 
@@ -80,7 +80,7 @@ fn options(special: Special, threads: usize, prefix_suffix_ids: PrefixSuffix) ->
 }
 
 impl Encoder {
-    /// Memory for the ids of so many bytes of texts.
+    /// Memory for the ids of texts of `bytes` bytes.
     fn room(&self, bytes: usize) -> Vec<u32> {
         self.results.free_smaller(bytes / BYTES_PER_ID);
         room_for(bytes, &self.results)
@@ -128,7 +128,7 @@ impl Encoder {
         })
     }
 
-    /// Keeps the memory of ids that are no longer needed.
+    /// Keeps the memory of ids that are in a list or an array now, for the next result.
     #[inline]
     fn keep(&self, ids: Vec<u32>) {
         if ids.capacity() <= 4 * MAX_KEPT_IDS {

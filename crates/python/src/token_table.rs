@@ -65,7 +65,7 @@ impl AddedTokensDecoder {
     }
 }
 
-/// The index of a merge, its parts, and the first of left, right and product that is no token.
+/// The index of a merge, its left and right part, and the first of left, right and both joined that the table lacks.
 type OtherMerge<'py> = (
     usize,
     Bound<'py, PyBytes>,

@@ -144,7 +144,7 @@ def _check_unused(
 
     Args:
         metadata: The metadata of the file.
-        merges: The merges, with their indices, and what is no token.
+        merges: The index of each merge, its left and right part, and the text that is not in the vocabulary.
         is_unreachable: Whether no text can become a part.
     """
     for index, left, right, missing in merges:
