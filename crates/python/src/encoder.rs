@@ -304,7 +304,9 @@ impl Encoder {
             push(&mut ids, id)?;
             push(&mut spans, span)
         })?;
-        Ok((self.list(py, &ids)?, list_of_pairs(py, &spans)?))
+        // First the pairs: while they are made, the garbage collector would visit the list of ids.
+        let pairs = list_of_pairs(py, &spans)?;
+        Ok((self.list(py, &ids)?, pairs))
     }
 
     #[pyo3(signature = (text, special=PySpecial::none()))]
