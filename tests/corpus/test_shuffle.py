@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import merge_manifests, shuffle
-from bpe_tokenizer.corpus.encoded import EncodedBatch
+from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
 from bpe_tokenizer.corpus.shuffle import document_keys, shuffle_documents
 from line_documents import tokenize_corpus
 from small_batches import patch_batches

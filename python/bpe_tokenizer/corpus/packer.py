@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.atomic import write_errors
-from bpe_tokenizer.corpus.encoded import EncodedBatch
+from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import ShardWriter

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bpe_tokenizer.arguments import check_flag, check_integer, check_path
+from bpe_tokenizer.corpus.batch_encoder import BatchEncoder
 from bpe_tokenizer.corpus.byte_sizes import byte_size
 from bpe_tokenizer.corpus.directory import CorpusDirectory
-from bpe_tokenizer.corpus.encoded import BatchEncoder
 from bpe_tokenizer.corpus.joining import write_meta
 from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.options import CorpusFileArguments, ShardOptions

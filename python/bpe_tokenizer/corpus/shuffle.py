@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.atomic import write_errors
-from bpe_tokenizer.corpus.encoded import EncodedBatch
+from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
 from bpe_tokenizer.corpus.shards import TokenType
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import BadRow

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.atomic import remove_abandoned, write_errors
+from bpe_tokenizer.corpus.batch_encoder import BatchEncoder
 from bpe_tokenizer.corpus.directory import CorpusDirectory
-from bpe_tokenizer.corpus.encoded import BatchEncoder
 from bpe_tokenizer.corpus.joining import write_meta
 from bpe_tokenizer.corpus.manifest import MANIFEST, UnitRecord
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 
-from bpe_tokenizer.corpus.encoded import BatchEncoder, EncodedBatch
+from bpe_tokenizer.corpus.batch_encoder import BatchEncoder, EncodedBatch
 from bpe_tokenizer.corpus.packer import ShardPacker
 from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.run_report import RunReport

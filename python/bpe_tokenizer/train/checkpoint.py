@@ -16,7 +16,7 @@ from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.positions import SkippedRows
-from bpe_tokenizer.train.corpus import START, WHOLE_FILES, Position, count_files
+from bpe_tokenizer.train.corpus import START, WHOLE_FILES, FilePosition, count_files
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, read_counts, save_counts
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -98,7 +98,7 @@ class Checkpoint:
             self._check_files(header["files"], listed)
         timer = _SaveTimer(self._seconds)
 
-        def save(position: Position) -> None:
+        def save(position: FilePosition) -> None:
             if position == (len(files), 0) or timer.is_due():
                 with timer:
                     fields = {
@@ -204,7 +204,7 @@ def _file_state(file: Input, weight: int, read: ReadOptions) -> dict[str, Any]:
     return state
 
 
-def _position(path: Path, header: Mapping[str, Any]) -> Position:
+def _position(path: Path, header: Mapping[str, Any]) -> FilePosition:
     try:
         file, byte = header["position"]
         if isinstance(file, int) and isinstance(byte, int) and isinstance(header["files"], list):

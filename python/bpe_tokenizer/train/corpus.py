@@ -34,7 +34,7 @@ __all__ = [
     "START",
     "WHOLE_FILES",
     "Corpus",
-    "Position",
+    "FilePosition",
     "count_corpus",
     "count_files",
 ]
@@ -50,8 +50,8 @@ Corpus: TypeAlias = (
     | Iterable[os.PathLike[str] | Input]
 )
 # A position in a list of files: the number of a file, and a byte of a text or a row of what has rows.
-Position: TypeAlias = tuple[int, int]
-START: Position = (0, 0)
+FilePosition: TypeAlias = tuple[int, int]
+START: FilePosition = (0, 0)
 # A text file is one document.
 WHOLE_FILES = ReadOptions()
 
@@ -161,8 +161,8 @@ def count_files(
     files: Sequence[Input],
     weights: Sequence[int],
     progress: ProgressBar,
-    position: Position = START,
-    on_step: Callable[[Position], None] | None = None,
+    position: FilePosition = START,
+    on_step: Callable[[FilePosition], None] | None = None,
     options: ReadOptions = WHOLE_FILES,
 ) -> SkippedRows:
     """Count files, from a position on.
@@ -191,7 +191,7 @@ def count_files(
     paths = [each.path or Path() for each in files]
     plain_end = position[0]
 
-    def reach(reached: Position) -> None:
+    def reach(reached: FilePosition) -> None:
         nonlocal position
         position = reached
         if on_step is not None:
