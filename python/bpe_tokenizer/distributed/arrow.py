@@ -23,12 +23,15 @@ from bpe_tokenizer.errors import (
     shorten,
 )
 from bpe_tokenizer.libraries import import_library
+from bpe_tokenizer.options import MemoryArguments, MemoryLimits, takes
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.train.arrow import piece_buffers
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from bpe_tokenizer.tokenizer import BPETokenizer
 
 __all__ = [
@@ -101,20 +104,10 @@ class CountSettings:
             )
         return cls(tokenizer.split_pattern, tokenizer.normalization, tuple(tokenizer.special_tokens))
 
-    def counts(
-        self,
-        threads: int | None = None,
-        max_memory: int | str | None = None,
-        spill_directory: str | os.PathLike[str] | None = None,
-    ) -> PieceCounts:
+    def counts(self, threads: int | None = None, **limits: Unpack[MemoryArguments]) -> PieceCounts:
         """Return empty counts. Arguments: `PieceCounts`."""
         return PieceCounts(
-            self.split_pattern,
-            self.normalization,
-            self.special_tokens,
-            threads=threads,
-            max_memory=max_memory,
-            spill_directory=spill_directory,
+            self.split_pattern, self.normalization, self.special_tokens, threads=threads, **limits
         )
 
 
@@ -250,20 +243,15 @@ def sum_counts(batches: Iterable[Any], most_distinct: int = _MAX_DISTINCT) -> It
     yield counts_to_batch(counts)
 
 
+@takes(MemoryLimits)
 def collect_counts(
-    batches: Iterable[Any],
-    settings: CountSettings,
-    *,
-    max_memory: int | str | None = None,
-    spill_directory: str | os.PathLike[str] | None = None,
+    batches: Iterable[Any], settings: CountSettings, **limits: Unpack[MemoryArguments]
 ) -> PieceCounts:
     """Add up the counts of a stream of batches into one `PieceCounts`.
 
     Args:
         batches: `pyarrow.RecordBatch`es of counts; a piece may occur in several.
         settings: How the documents were split.
-        max_memory: Memory limit of this process, as in `PieceCounts`: more pieces are spilled to the disk.
-        spill_directory: As in `PieceCounts`.
 
     Raises:
         CorpusError: A count exceeds 63 bits.
@@ -275,7 +263,7 @@ def collect_counts(
     >>> counts.documents, list(counts.items())
     (4, [(b' low', 2), (b'low', 4)])
     """
-    counts = settings.counts(max_memory=max_memory, spill_directory=spill_directory)
+    counts = settings.counts(**limits)
     for batch in batches:
         _add(counts, batch)
     return counts
