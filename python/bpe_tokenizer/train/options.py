@@ -48,6 +48,11 @@ class TrainingOptions(LearningOptions):
         added = assign_ids(self.special_tokens, self.vocab_size)
         object.__setattr__(self, "added_tokens", tuple(added))
 
+    @property
+    def wanted_merges(self) -> int:
+        """The number of merges to learn: the ids below `vocab_size` that nothing else takes."""
+        return self.vocab_size - 256 - sum(token.id < self.vocab_size for token in self.added_tokens)
+
 
 def check_weight(weight: object) -> int:
     """Return the weight of a source.

@@ -16,7 +16,7 @@ from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
 from bpe_tokenizer.train.options import TrainingOptions
 from bpe_tokenizer.train.piece_counts import check_not_empty
 from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.train.trainer import print_needs, print_shortfall
+from bpe_tokenizer.train.trainer import learn, print_shortfall
 
 __all__ = ["extend_model", "truncate_model"]
 
@@ -53,62 +53,32 @@ def extend_model(
             f"new_vocab_size is {size:,}, and {len(core):,} ids are in use: ask for {len(core) + 1:,} or more"
         )
     began = time.perf_counter()
+    special = [token.content for token in core.added_tokens]
     counter = _core.PieceCounter(
         split_patterns=core.split_patterns or [],
         normalization=core.normalization,
-        special_tokens=[token.content for token in core.added_tokens],
+        special_tokens=special,
         threads=options.threads or 0,
         **(limits or CountLimits()).core_options(),
     )
-    core_extended = _extend(core, corpus, counter, wanted, options, read)
-    learned = len(core_extended) - len(core)
-    if options.verbose:
-        _print_summary(counter, learned, time.perf_counter() - began)
-        print_shortfall(wanted - learned, f"new_vocab_size={size:,}", options)
-    return dataclasses.replace(model, core=core_extended) if learned else model
-
-
-def _extend(
-    core: _core.Model,
-    corpus: Corpus,
-    counter: _core.PieceCounter,
-    wanted: int,
-    options: TrainingOptions,
-    read: ReadOptions,
-) -> _core.Model:
-    """Count the corpus, and learn `wanted` merges after those of the model."""
     with ProgressBar.shown(options.verbose) as progress:
-        skipped = count_corpus(
-            counter,
-            corpus,
-            progress,
-            options=read,
-            special_tokens=[token.content for token in core.added_tokens],
-        )
+        skipped = count_corpus(counter, corpus, progress, options=read, special_tokens=special)
         if options.verbose and skipped.count:
             print(skipped.summary(), file=sys.stderr)
         check_not_empty(counter)
         progress.start("Learning merges", unit="merges")
-        return counter.train(
-            model=core,
-            vocab_size=core.n_vocab + wanted,
-            min_frequency=options.min_frequency,
-            tie_break=options.tie_break,
-            max_token_length=options.max_token_length,
-            threads=options.threads or 0,
-            progress=progress.update if progress.visible else None,
-            min_count=options.least_count,
-            needs=print_needs if options.verbose else None,
+        report = progress.update if progress.visible else None
+        extended = learn(counter, options, model=core, vocab_size=core.n_vocab + wanted, progress=report)
+    learned = len(extended) - len(core)
+    if options.verbose:
+        print(
+            f"Extended with {count_noun(counter.documents, 'document')}: "
+            f"{count_noun(counter.pieces, 'piece')}, {counter.distinct:,} of them distinct; "
+            f"learned {count_noun(learned, 'further merge')} in {time.perf_counter() - began:.1f} s",
+            file=sys.stderr,
         )
-
-
-def _print_summary(counter: _core.PieceCounter, merges: int, seconds: float) -> None:
-    print(
-        f"Extended with {count_noun(counter.documents, 'document')}: {count_noun(counter.pieces, 'piece')}, "
-        f"{counter.distinct:,} of them distinct; learned {count_noun(merges, 'further merge')} "
-        f"in {seconds:.1f} s",
-        file=sys.stderr,
-    )
+        print_shortfall(wanted - learned, f"new_vocab_size={size:,}", options)
+    return dataclasses.replace(model, core=extended) if learned else model
 
 
 def truncate_model(model: Model, size: int) -> Model:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
+from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
@@ -30,7 +31,7 @@ from bpe_tokenizer.train.piece_counts import (
 from bpe_tokenizer.train.progress import ProgressBar
 
 __all__ = [
-    "print_needs",
+    "learn",
     "print_normalized",
     "print_shortfall",
     "train_bpe",
@@ -82,8 +83,6 @@ def train_model(
             special_tokens=special,
             resume=None if saved is None else partial(saved.count, counts, progress=progress, read=read),
         )
-        check_not_empty(counts)
-        _print_counts(counts, options)
         core = _train(counts, options, progress, saved)
         if options.verbose and skipped.count:
             print(skipped.summary(), file=sys.stderr)
@@ -107,13 +106,24 @@ def train_model_from_counts(
     began = time.perf_counter()
     special = [token.content for token in options.added_tokens]
     check_same_pretokenizer(counts, split_patterns, normalization, special)
-    check_not_empty(counts)
-    _print_counts(counts, options)
     with ProgressBar.shown(options.verbose) as progress:
         core = _train(counts, options, progress, None)
     if options.verbose:
         _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
     return Model(core)
+
+
+def learn(counter: _core.PieceCounter, options: TrainingOptions, **others: Any) -> _core.Model:
+    """Learn merges from counts, with the other arguments of the core's method."""
+    return counter.train(
+        min_frequency=options.min_frequency,
+        tie_break=options.tie_break,
+        max_token_length=options.max_token_length,
+        threads=options.threads or 0,
+        min_count=options.least_count,
+        needs=_print_needs if options.verbose else None,
+        **others,
+    )
 
 
 def _train(
@@ -123,18 +133,21 @@ def _train(
     saved: Checkpoint | None,
 ) -> _core.Model:
     """Learn merges. With a checkpoint, continue from its merges and save new ones."""
+    check_not_empty(counts)
+    if options.verbose:
+        print(
+            f"Counted {count_noun(counts.documents, 'document')}: {count_noun(counts.pieces, 'piece')}, "
+            f"{counts.distinct:,} of them distinct",
+            file=sys.stderr,
+        )
     progress.start("Learning merges", unit="merges")
     train = partial(
-        core_counter(counts).train,
+        learn,
+        core_counter(counts),
+        options,
         vocab_size=options.vocab_size,
-        min_frequency=options.min_frequency,
-        tie_break=options.tie_break,
         added_tokens=options.added_tokens,
-        max_token_length=options.max_token_length,
-        threads=options.threads or 0,
         progress=_Log(progress) if options.verbose else None,
-        min_count=options.least_count,
-        needs=print_needs if options.verbose else None,
     )
     if saved is None:
         return train()
@@ -145,8 +158,7 @@ def _train(
     }
     if options.least_count > 1:
         settings["min_count"] = options.least_count
-    reserved = sum(token.id < options.vocab_size for token in options.added_tokens)
-    learned = saved.merges(settings, options.vocab_size - 256 - reserved)
+    learned = saved.merges(settings, options.wanted_merges)
     known = list(learned)
 
     def save(merges: list[tuple[bytes, bytes]]) -> None:
@@ -215,25 +227,14 @@ class _Log:
             print(f"Learned {learned:,} of {count_noun(wanted, 'merge')}", file=sys.stderr)
 
 
-def _print_counts(counts: PieceCounts, options: TrainingOptions) -> None:
-    if options.verbose:
-        print(
-            f"Counted {count_noun(counts.documents, 'document')}: {count_noun(counts.pieces, 'piece')}, "
-            f"{counts.distinct:,} of them distinct",
-            file=sys.stderr,
-        )
-
-
 def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, seconds: float) -> None:
-    reserved = sum(token.id < options.vocab_size for token in options.added_tokens)
-    wanted = options.vocab_size - 256 - reserved
     print(
         f"Trained on {count_noun(counts.documents, 'document')}: {count_noun(counts.pieces, 'piece')}, "
         f"{counts.distinct:,} of them distinct; learned {count_noun(merges, 'merge')} in {seconds:.1f} s",
         file=sys.stderr,
     )
     print_normalized(counts)
-    print_shortfall(wanted - merges, f"vocab_size={options.vocab_size:,}", options)
+    print_shortfall(options.wanted_merges - merges, f"vocab_size={options.vocab_size:,}", options)
 
 
 def print_normalized(counts: PieceCounts) -> None:
@@ -243,7 +244,7 @@ def print_normalized(counts: PieceCounts) -> None:
         print(f"{changed}; normalization=None keeps every text as it is", file=sys.stderr)
 
 
-def print_needs(distinct: int, memory: int, limit: int | None) -> None:
+def _print_needs(distinct: int, memory: int, limit: int | None) -> None:
     """Print to stderr what learning needs, if its memory is limited."""
     if limit is not None:
         print(
