@@ -270,10 +270,14 @@ class LearningOptions:
         thread_count(self.threads)
         check_min_count(self.min_count)
 
-    @property
-    def least_count(self) -> int:
-        """The least count of a piece to learn from."""
-        return check_min_count(self.min_count)
+    def core_options(self) -> dict[str, Any]:
+        """Return the arguments of the core's training."""
+        return {
+            "tie_break": self.tie_break,
+            "max_token_length": self.max_token_length,
+            "min_count": check_min_count(self.min_count),
+            "threads": self.threads or 0,
+        }
 
 
 def check_min_count(min_count: object) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from bpe_tokenizer.arguments import check_flag, check_integer
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
@@ -47,6 +48,10 @@ class TrainingOptions(LearningOptions):
         object.__setattr__(self, "verbose", check_flag("verbose", self.verbose))
         added = assign_ids(self.special_tokens, self.vocab_size)
         object.__setattr__(self, "added_tokens", tuple(added))
+
+    def core_options(self) -> dict[str, Any]:
+        """Return the arguments of the core's training that do not depend on the vocabulary."""
+        return {**super().core_options(), "min_frequency": self.min_frequency}
 
     @property
     def wanted_merges(self) -> int:

@@ -115,15 +115,7 @@ def train_model_from_counts(
 
 def learn(counter: _core.PieceCounter, options: TrainingOptions, **others: Any) -> _core.Model:
     """Learn merges from counts, with the other arguments of the core's method."""
-    return counter.train(
-        min_frequency=options.min_frequency,
-        tie_break=options.tie_break,
-        max_token_length=options.max_token_length,
-        threads=options.threads or 0,
-        min_count=options.least_count,
-        needs=_print_needs if options.verbose else None,
-        **others,
-    )
+    return counter.train(needs=_print_needs if options.verbose else None, **options.core_options(), **others)
 
 
 def _train(
@@ -151,13 +143,9 @@ def _train(
     )
     if saved is None:
         return train()
-    settings = {
-        "tie_break": options.tie_break,
-        "min_frequency": options.min_frequency,
-        "max_token_length": options.max_token_length,
-    }
-    if options.least_count > 1:
-        settings["min_count"] = options.least_count
+    settings = {name: value for name, value in options.core_options().items() if name != "threads"}
+    if settings["min_count"] <= 1:
+        del settings["min_count"]  # which checkpoints of earlier versions lack
     learned = saved.merges(settings, options.wanted_merges)
     known = list(learned)
 
