@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, CorpusError, OptionError, count
 from bpe_tokenizer.readers import InputKind, find_inputs, input_kind
-from bpe_tokenizer.readers.detect import _json_state
+from bpe_tokenizer.readers.detect import json_state
 from sampling import sample_size
 from zstd_library import zstd
 
@@ -194,16 +194,16 @@ json_values = st.recursive(
 @settings(max_examples=sample_size(200, 0.25), deadline=None)
 def test_every_beginning_of_json_is_one(value: object, spaced: bool) -> None:
     text = json.dumps(value, indent=1 if spaced else None, ensure_ascii=spaced).encode()
-    assert _json_state(text) == ("object" if isinstance(value, dict) else "values")
+    assert json_state(text) == ("object" if isinstance(value, dict) else "values")
     for end in range(1, len(text)):
-        assert _json_state(text[:end]) == "prefix"
-    assert _json_state(text + b" x") == "invalid"
+        assert json_state(text[:end]) == "prefix"
+    assert json_state(text + b" x") == "invalid"
 
 
 @given(st.text('{}[]",:1e-. tx\\u', max_size=12).map(str.encode))
 @settings(max_examples=500, deadline=None)
 def test_json_is_what_python_reads(text: bytes) -> None:
-    state = _json_state(b"[" + text)
+    state = json_state(b"[" + text)
     try:
         json.loads(b"[" + text)
     except ValueError:

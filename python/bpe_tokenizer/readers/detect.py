@@ -15,7 +15,7 @@ from bpe_tokenizer.options import InputFormat
 from bpe_tokenizer.readers.compression import Compression, compression_of, decompressed_chunks
 from bpe_tokenizer.readers.inputs import Input, StoredFile, open_stored
 
-__all__ = ["InputKind", "binary_kind", "input_kind", "kind_of"]
+__all__ = ["InputKind", "binary_kind", "input_kind", "json_state", "kind_of"]
 
 _EXTENSIONS: dict[str, InputFormat] = {
     ".jsonl": "jsonl",
@@ -160,12 +160,12 @@ def _format_of(name: str, head: bytes, is_all: bool = False) -> InputFormat | No
     if not text.startswith((b"{", b"[")):
         return "text"
     line, end, _ = text.partition(b"\n")
-    state = _json_state(line)
+    state = json_state(line)
     if state == "object" or (state == "prefix" and not end and line.startswith(b"{") and is_all):
         return "jsonl"
     if state == "prefix" and not end and not is_all:
         return None
-    state = _json_state(text)
+    state = json_state(text)
     if state == "invalid":
         return "text"
     if not is_all:
@@ -227,14 +227,14 @@ _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _JSON = json.JSONDecoder(parse_int=float)
 
 
-def _json_state(text: bytes) -> _State:
+def json_state(text: bytes) -> _State:
     r"""Return whether a text is JSON, as Python reads it.
 
     Returns:
         `"object"` for one object, `"values"` for other values with white space between them, `"prefix"` for
         the beginning of these, or `"invalid"`.
 
-    >>> [_json_state(text) for text in (b'{"a": [1, "x"]}', b"[1]\n[2]", b'{"a": [', b"[1] A footnote")]
+    >>> [json_state(text) for text in (b'{"a": [1, "x"]}', b"[1]\n[2]", b'{"a": [', b"[1] A footnote")]
     ['object', 'values', 'prefix', 'invalid']
     """
     characters = text.decode("utf-8", "replace")
