@@ -80,7 +80,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format licences size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -203,6 +203,9 @@ format: $(VENV)/.lint  ## Format everything
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+licences: $(VENV)/.created  ## Write THIRD-PARTY-LICENSES.txt: the licences of the crates that a wheel contains
+	CARGO="$(CARGO)" $(BIN)/python tools/licences.py
 
 size:  ## Print the code lines of each room beside its budget
 	@$(PYTHON) tools/size.py
