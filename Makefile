@@ -19,7 +19,7 @@ INSTRUCTIONS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Builds and installs the package. It runs the command `maturin`, which must be in PATH.
-INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) --constraint constraints.txt --no-build-isolation --editable .
+INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) --constraint constraints.txt --no-build-isolation --editable '.[cli]'
 # uv installs an environment in a tenth of the time of pip. These settings give it the certificates and wheels of pip.
 UV := $(BIN)/uv pip install --quiet --python
 NEW := $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python
@@ -59,7 +59,7 @@ TESTS := -m pytest -n 2 --dist worksteal
 LOWEST_TESTS := $(addprefix tests/,test_results.py test_rows.py test_locks.py chat/test_jinja_operations.py \
     cli/test_cli.py cli/test_cli_view.py compat formats/test_hub.py reference/test_reference.py readers view/test_wasm.py::test_a_rank_file)
 # What the tests need in an environment of an engine: what the package does, and what runs them.
-TEST_PACKAGES := -r pyproject.toml 'pytest>=9' pytest-timeout pytest-xdist hypothesis
+TEST_PACKAGES := -r pyproject.toml --extra cli 'pytest>=9' pytest-timeout pytest-xdist hypothesis
 # What the Python extension, and what the page's core is made of.
 sources = Cargo.toml $(wildcard Cargo.lock) $(shell find $(1) -name '*.rs' -o -name '*.json' -o -name Cargo.toml)
 CRATES := $(call sources,crates/core crates/formats crates/readers crates/python)
@@ -171,7 +171,7 @@ fuzz: $(VENV)/.built $(VENV)/.test $(VENV)/.fuzz $(CARGO_FUZZ)/bin/cargo-fuzz  #
 
 lock: $(VENV)/.created  ## Renew constraints.txt: the newest versions of all dependencies, for each Python and system
 	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11.5 --no-annotate \
-	    --custom-compile-command 'make lock' pyproject.toml --group test --group peers --group lint --group docs \
+	    --custom-compile-command 'make lock' pyproject.toml --extra cli --group test --group peers --group lint --group docs \
 	    --output-file constraints.txt
 
 # The engines are the last: the others take seconds, and llama.cpp is compiled.
@@ -346,7 +346,7 @@ $(DOCS)/.installed: pyproject.toml constraints.txt | $(VENV)/.created
 
 $(LOWEST)/.installed: pyproject.toml | $(VENV)/.created
 	$(NEW) $(LOWEST)
-	$(UV) $(LOWEST)/bin/python --resolution lowest-direct -r pyproject.toml --group test
+	$(UV) $(LOWEST)/bin/python --resolution lowest-direct -r pyproject.toml --extra cli --group test
 	@touch $@
 
 # These versions are what the benchmark pages show; quicktok is quicktok-v1 there, not quicktok.
@@ -354,7 +354,7 @@ $(BENCH)/.installed: Makefile | $(VENV)/.created
 	$(NEW) $(BENCH)
 	$(UV) $(BENCH)/bin/python tiktoken==0.14.0 tokenizers==0.23.3 \
 	    fastokens==0.3.5 quicktok-v1==0.4.0 gigatoken==0.10.0 tokie==0.1.4 iree-tokenizer==0.3.0 \
-	    kitoken==0.11.1 bpe-openai==0.1.4 rs-bpe==0.1.0 -r pyproject.toml
+	    kitoken==0.11.1 bpe-openai==0.1.4 rs-bpe==0.1.0 -r pyproject.toml --extra cli
 	@touch $@
 
 # tokenizers is the version that this transformers takes.
@@ -362,5 +362,5 @@ $(BENCH_CORPORA)/.installed: Makefile | $(VENV)/.created
 	$(NEW) $(BENCH_CORPORA)
 	$(UV) $(BENCH_CORPORA)/bin/python gigatoken==0.10.0 \
 	    datasets==5.2.0 transformers==5.24.0 pyarrow==26.0.1 zstandard==0.25.0 backports.zstd orjson==3.13.0 \
-	    -r pyproject.toml
+	    -r pyproject.toml --extra cli
 	@touch $@

@@ -1,4 +1,4 @@
-"""Count pieces with Ray, train on the counts, and tokenize: `pip install 'bpe-tokenizer[ray]'`.
+"""Count pieces with Ray, train on the counts, and tokenize: the extra `ray`.
 
 On a cluster, call `ray.init()` without arguments and read the texts with `ray.data.read_parquet` or similar.
 """

@@ -1,4 +1,4 @@
-"""Count pieces with Spark, train on the counts, and tokenize: `pip install 'bpe-tokenizer[spark]'`.
+"""Count pieces with Spark, train on the counts, and tokenize: the extra `spark`.
 
 On a cluster, `spark-submit` creates the session; read the texts with `spark.read.parquet` or similar.
 """

@@ -30,6 +30,7 @@ def main() -> None:
         token_files(here)
         chat(here)
         demo(here)
+        doctor(here)
         what_goes_wrong(here)
 
 
@@ -129,6 +130,12 @@ def token_files(here: Path) -> None:
     merged = json.loads(run(here, "merge-manifests", "parts", "--verify", "--json"))
     show("bpe-tokenizer merge-manifests parts", merged)
     assert merged["documents"] > len(merged["files"]) > 1
+
+
+def doctor(here: Path) -> None:
+    """Show what is installed."""
+    installed = json.loads(run(here, "doctor", "--json"))
+    show("bpe-tokenizer doctor", {name: installed[name] for name in ("version", "instructions")})
 
 
 def chat(here: Path) -> None:

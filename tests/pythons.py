@@ -57,7 +57,7 @@ def commands(python: Sequence[str], version: str, tests: Sequence[str]) -> Itera
     install = [*of_environment, "pip", "--disable-pip-version-check", "install", "-qq"]
     yield [*enter, interpreter, "-m", "venv", str(environment)]
     yield [*install, "pip>=25.1"]
-    yield [*install, "--editable", ".", "--group", "test"]
+    yield [*install, "--editable", ".[cli]", "--group", "test"]
     # Python 3.15 counts references in another way, which Hypothesis 6.170 takes for a fault now and then.
     warning = ["-W", "ignore:It looks like `register_random`"]
     yield [*of_environment, "pytest", "-n", "2", "--dist", "worksteal", *warning, "-m", "not slow", *tests]

@@ -162,7 +162,7 @@ def test_pytorch_is_asked_for_by_its_install_command(
     tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install .bpe-tokenizer\[torch\].") as caught:
+    with pytest.raises(MissingDependencyError, match=r"pip install .*\[torch\].") as caught:
         tokenizer.encode_batch(["a"], return_tensors="pt")
     assert isinstance(caught.value, ImportError)
 

@@ -767,6 +767,9 @@ def find_bad_rows(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -
 # Makes the allocator return each large block to the system when it is freed, in the whole process.
 def give_back_large_blocks() -> None: ...
 
+# The vector instructions that the core uses here, such as `avx2`; `portable` for none.
+def instruction_set() -> str: ...
+
 # The special tokens by role. `contents`: their texts, in the order of their ids.
 def find_roles(contents: Sequence[str]) -> dict[Literal["bos", "eos", "pad", "unk"], str]: ...
 

@@ -6,6 +6,8 @@ import _thread
 import os
 from typing import TYPE_CHECKING, Any
 
+from bpe_tokenizer.libraries import import_library
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,7 +24,11 @@ def new_console(**settings: Any) -> Console:
 
     Args:
         settings: Keyword arguments of `rich.console.Console`.
+
+    Raises:
+        MissingDependencyError: rich is not installed.
     """
+    import_library("rich", "cli")
     from rich.console import Console
 
     for variable, name, default in (("COLUMNS", "width", 80), ("LINES", "height", 25)):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bpe_tokenizer.errors import WriteError, shorten
+from bpe_tokenizer.libraries import import_library
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -119,7 +120,8 @@ def _soft(path: Path) -> Path:
 
 
 def _acquire(path: Path, wait: float) -> BaseFileLock:
-    from filelock import FileLock, SoftFileLock  # only what writes needs it
+    import_library("filelock", extra="")  # only what writes needs it
+    from filelock import FileLock, SoftFileLock
 
     # A run may release the lock in another thread than the one that acquired it, and another user may be the
     # next to acquire it.

@@ -24,6 +24,7 @@ from bpe_tokenizer.errors import (
     caller_level,
     shorten,
 )
+from bpe_tokenizer.libraries import install_command
 from bpe_tokenizer.options import Side
 
 __all__ = [
@@ -635,7 +636,7 @@ def _import_torch() -> Any:
         return importlib.import_module("torch")
     except ImportError as error:
         raise MissingDependencyError(
-            "return_tensors='pt' needs PyTorch, which is not installed: pip install 'bpe-tokenizer[torch]'"
+            f"return_tensors='pt' needs PyTorch, which is not installed: {install_command('torch')}"
         ) from error
 
 

@@ -351,7 +351,7 @@ def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: TOKENIZER.decode_arrow(ids),
         lambda: PieceCounts().add_column(texts),
     ):
-        with pytest.raises(MissingDependencyError, match=r"pip install 'bpe-tokenizer\[arrow\]'"):
+        with pytest.raises(MissingDependencyError, match=r"pip install .*\[arrow\]'"):
             call()
     with pytest.raises(ArgumentTypeError, match="encode_ragged"):
         TOKENIZER.encode_arrow(["low"])

@@ -97,7 +97,7 @@ def test_zstandard_that_is_not_installed(
     monkeypatch.setitem(sys.modules, ZSTD, None)
     path = tmp_path / "c.txt"
     path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(20))
-    with pytest.raises(MissingDependencyError, match=r"pip install .bpe-tokenizer\[corpus\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install .*\[corpus\]"):
         tokenize_corpus(path, tmp_path / "out", tokenizer)
 
 
@@ -105,9 +105,9 @@ def test_pyarrow_that_is_not_installed(
     corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install .bpe-tokenizer\[corpus\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install .*\[corpus\]"):
         tokenize_corpus(corpus, tmp_path / "out", tokenizer, "parquet")
-    with pytest.raises(MissingDependencyError, match=r"pip install .bpe-tokenizer\[corpus\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install .*\[corpus\]"):
         tokenize_corpus(corpus, tmp_path / "out2", tokenizer, input_format="arrow")
 
 

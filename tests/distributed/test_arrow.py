@@ -206,13 +206,13 @@ def test_settings_are_a_value(tokenizer: BPETokenizer) -> None:
 def test_libraries_that_are_not_installed(monkeypatch: pytest.MonkeyPatch, tokenizer: BPETokenizer) -> None:
     for name in ("ray", "ray.data", "pyspark", "pyspark.sql", "pyspark.sql.types"):
         monkeypatch.setitem(import_module("sys").modules, name, None)
-    with pytest.raises(MissingDependencyError, match=r"ray: pip install 'bpe-tokenizer\[ray\]'"):
+    with pytest.raises(MissingDependencyError, match=r"ray: pip install .*\[ray\]'"):
         count_with_ray(None, CountSettings())
-    with pytest.raises(MissingDependencyError, match=r"ray: pip install 'bpe-tokenizer\[ray\]'"):
+    with pytest.raises(MissingDependencyError, match=r"ray: pip install .*\[ray\]'"):
         encode_with_ray(None, tokenizer)
-    with pytest.raises(MissingDependencyError, match=r"pyspark: pip install 'bpe-tokenizer\[spark\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pyspark: pip install .*\[spark\]'"):
         count_with_spark(None, CountSettings())
-    with pytest.raises(MissingDependencyError, match=r"pyspark: pip install 'bpe-tokenizer\[spark\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pyspark: pip install .*\[spark\]'"):
         encode_with_spark(None, tokenizer)
     monkeypatch.setitem(import_module("sys").modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match="pyarrow: pip install"):

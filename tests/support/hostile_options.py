@@ -53,6 +53,7 @@ WORKING = {
     "merge-manifests": ["shards"],
     "view": ["--tokenizer", "saved", "--text", "low", "--plain"],
     "demo": ["--sources", "sources"],
+    "doctor": [],
 }
 
 

@@ -29,6 +29,7 @@ mod tokenizer;
 mod trace;
 mod words;
 
+use bpe_tokenizer_core::processor::Processor;
 use bpe_tokenizer_core::text as printable;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -55,7 +56,7 @@ mod _core {
         encoder::Encoder,
         find_roles, from_printable,
         gguf::read_strings,
-        give_back_large_blocks,
+        give_back_large_blocks, instruction_set,
         model::Model,
         pattern::SplitPattern,
         rank_table::RankTable,
@@ -76,6 +77,11 @@ mod _core {
 #[pyfunction]
 fn give_back_large_blocks() {
     bpe_tokenizer_core::memory::give_back_large_blocks();
+}
+
+#[pyfunction]
+fn instruction_set() -> String {
+    format!("{:?}", Processor::best().instructions()).to_lowercase()
 }
 
 #[pyfunction]

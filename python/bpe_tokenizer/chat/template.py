@@ -12,6 +12,7 @@ from bpe_tokenizer.chat.builtin_templates import ALIASES, BUILT_IN
 from bpe_tokenizer.chat.messages import Messages, checked_messages, with_system_prompt
 from bpe_tokenizer.chat.segment import Rendered
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, did_you_mean, shorten
+from bpe_tokenizer.libraries import import_library
 
 __all__ = ["ChatTemplate", "Template", "is_jinja", "jinja_template", "template_error"]
 
@@ -62,6 +63,7 @@ def is_jinja(text: str) -> bool:
 def jinja_template(source: str, name: str = "") -> Template:
     """Return the template of a Jinja source."""
     # Imported here, because Jinja takes longer to import than the rest of the package.
+    import_library("jinja2", extra="")
     from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 
     return JinjaTemplate(source, name)

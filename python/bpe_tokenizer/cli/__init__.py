@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import NoReturn
 
 from bpe_tokenizer.cli.commands import FILE_COMMANDS, REPEATABLE, option_name
@@ -83,6 +84,17 @@ def _run(arguments: list[str]) -> NoReturn:
         from bpe_tokenizer import __version__
 
         print(f"bpe-tokenizer {__version__}", flush=True)
+        raise SystemExit(0)
+    if find_spec("typer") is None:
+        from bpe_tokenizer.libraries import install_command
+
+        if arguments != ["doctor"]:
+            needed = f"the command line needs the library typer: {install_command('cli')}"
+            print(f"bpe-tokenizer: {needed}", file=sys.stderr)
+            raise SystemExit(1)
+        from bpe_tokenizer.cli.installation import Installation
+
+        print(Installation.examined())
         raise SystemExit(0)
     from bpe_tokenizer.cli.app import create_app, word_to_complete
 

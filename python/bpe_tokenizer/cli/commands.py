@@ -22,6 +22,7 @@ COMMANDS = {
     "merge-manifests": "Make the manifest of a corpus that was tokenized in parts.",
     "view": "Show the tokens of a text in a browser, file or terminal.",
     "demo": "Train on Python's own library, and encode unseen files.",
+    "doctor": "Show versions, extras, caches, and what to install.",
 }
 
 # A line that works, for the help and for errors. Before a command is named, that of "".
@@ -40,6 +41,7 @@ EXAMPLES = {
     "merge-manifests": "bpe-tokenizer merge-manifests SHARDS",
     "view": "bpe-tokenizer view --tokenizer DIR --text 'Hello'",
     "demo": "bpe-tokenizer demo",
+    "doctor": "bpe-tokenizer doctor",
 }
 
 # Options that take several values, in all commands that have them.

@@ -12,7 +12,7 @@
 The rest is machinery: `text` has the error class and what concerns printing, and `saving` has the JSON file
 and the listing for people. Nothing here is fast, and nothing else of the package is imported. Split patterns,
 from 3 on, need the `regex` module, because Python's `re` does not know the classes of Unicode: `pip install
-"bpe-tokenizer[reference]"`. The course in `docs/learn/` explains these files.
+regex`. The course in `docs/learn/` explains these files.
 
 The algorithm is that of Sennrich, Haddow and Birch, "Neural Machine Translation of Rare Words with Subword
 Units", 2016, https://aclanthology.org/P16-1162/; on bytes, as in Radford et al., "Language Models are

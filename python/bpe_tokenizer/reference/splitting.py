@@ -73,7 +73,7 @@ def compiled(pattern: Pattern) -> "regex.Pattern[str]":
     try:
         import regex
     except ImportError as error:
-        message = 'split patterns need the regex module: pip install "bpe-tokenizer[reference]"'
+        message = "split patterns need the regex module: pip install regex"
         raise ImportError(message, name=error.name) from error
     try:
         return regex.compile(pattern)

@@ -57,7 +57,11 @@ class ProgressBar:
         if not check_flag("verbose", wanted) or not sys.stderr.isatty():
             yield cls.without_terminal(wanted)
             return
-        from rich.progress import Progress, TextColumn, TimeElapsedColumn
+        try:
+            from rich.progress import Progress, TextColumn, TimeElapsedColumn
+        except ImportError:  # of the extra `cli`
+            yield cls(None, lines=True)
+            return
 
         from bpe_tokenizer.console import can_start_thread, new_console
 

@@ -22,7 +22,7 @@ from bpe_tokenizer.special_tokens import AllowedSpecial
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["MAX_TEXT", "content_security_policy", "packed_gzip", "page", "published_names"]
+__all__ = ["MAX_TEXT", "content_security_policy", "has_page", "packed_gzip", "page", "published_names"]
 
 # Characters. Chromium's text field takes seconds to lay out a longer text, and its tab may run out of memory.
 MAX_TEXT = 5_000_000
@@ -178,9 +178,14 @@ def _version() -> str:
     return __version__
 
 
+def has_page() -> bool:
+    """Return whether this installation has the page."""
+    return _FILE.is_file()
+
+
 @cache
 def _html() -> str:
-    if not _FILE.is_file():
+    if not has_page():
         raise MissingDependencyError(
             "this installation lacks page.html, the page with its core: run `make wasm` in the repository, "
             "or install a wheel"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bpe_tokenizer.display.text import printable
+from bpe_tokenizer.libraries import import_library
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +42,9 @@ def coloured_tokens(
     Returns:
         A `rich.text.Text` without a trailing line feed.
 
+    Raises:
+        MissingDependencyError: rich is not installed.
+
     Example:
         >>> coloured_tokens([b"Hello", b",", b" world"]).plain
         'Hello, world'
@@ -50,6 +54,7 @@ def coloured_tokens(
         Hello|,|
          world
     """
+    import_library("rich", "cli")
     from rich.cells import cell_len
     from rich.text import Text
 

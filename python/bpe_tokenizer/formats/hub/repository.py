@@ -15,6 +15,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import HubError, MissingDependencyError
+from bpe_tokenizer.libraries import install_command
 
 __all__ = ["Repository", "cache_directory", "is_offline"]
 
@@ -207,5 +208,5 @@ def _library() -> Any:
     except ImportError as error:
         raise MissingDependencyError(
             "a tokenizer of the Hugging Face hub needs huggingface_hub, which is not installed: "
-            "pip install 'bpe-tokenizer[hub]'"
+            + install_command("hub")
         ) from error

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from bpe_tokenizer.display.text import printable
 from bpe_tokenizer.errors import escaped
+from bpe_tokenizer.libraries import import_library
 
 __all__ = [
     "Cell",
@@ -118,6 +119,9 @@ def table_text(table: Table) -> str:
     Returns:
         Lines without a trailing line feed.
 
+    Raises:
+        MissingDependencyError: rich is not installed.
+
     Example:
         >>> print(table_text(Table("Sizes", ["file", "bytes"], [["a", 5], ["b.txt", 1200]])))
         Sizes
@@ -125,6 +129,7 @@ def table_text(table: Table) -> str:
           a          5
           b.txt  1,200
     """
+    import_library("rich", "cli")
     from rich.cells import cell_len
 
     heads = [column if isinstance(column, str) else column[1] for column in table.columns]
