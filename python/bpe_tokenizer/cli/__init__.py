@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import NoReturn
 
 from bpe_tokenizer.cli.commands import FILE_COMMANDS, REPEATABLE, option_name
+from bpe_tokenizer.errors import MissingDependencyError
+from bpe_tokenizer.libraries import import_library
 
 __all__ = ["main", "repeat_options"]
 
@@ -85,17 +86,16 @@ def _run(arguments: list[str]) -> NoReturn:
 
         print(f"bpe-tokenizer {__version__}", flush=True)
         raise SystemExit(0)
-    if find_spec("typer") is None:
-        from bpe_tokenizer.libraries import install_command
-
+    try:
+        import_library("typer", "cli")
+    except MissingDependencyError as error:
         if arguments != ["doctor"]:
-            needed = f"the command line needs the library typer: {install_command('cli')}"
-            print(f"bpe-tokenizer: {needed}", file=sys.stderr)
-            raise SystemExit(1)
+            print(f"bpe-tokenizer: {error}", file=sys.stderr)
+            raise SystemExit(1) from None
         from bpe_tokenizer.cli.installation import Installation
 
         print(Installation.examined())
-        raise SystemExit(0)
+        raise SystemExit(0) from None
     from bpe_tokenizer.cli.app import create_app, word_to_complete
 
     if arguments[:1] == ["help"]:

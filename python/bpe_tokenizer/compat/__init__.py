@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["tiktoken", "transformers"]
+__all__ = ["tiktoken", "tokenizers", "transformers"]
 
 
 def __getattr__(name: str) -> object:
