@@ -26,6 +26,7 @@ PUBLIC = (
     "bpe_tokenizer.distributed",
     "bpe_tokenizer.patterns",
     "bpe_tokenizer.compat.tiktoken",
+    "bpe_tokenizer.compat.tokenizers",
     "bpe_tokenizer.compat.transformers",
     "bpe_tokenizer.reference",
 )
