@@ -219,7 +219,7 @@ class Tokenizer:
         shape = BatchOptions(
             False,
             cut is not None and cut["strategy"],
-            cut and cut["max_length"],
+            cut["max_length"] if cut else None,
             *self._compiled.added_ids(add_special_tokens),
             truncation_side="right" if cut is None else cut["direction"],
         )
@@ -368,7 +368,7 @@ def _truncation_of(part: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _encoding(
-    row: EncodingResult, types: Sequence[int | None], sources: Sequence[Source], rest: list[Encoding] | None
+    row: EncodingResult, types: Sequence[int], sources: Sequence[Source], rest: list[Encoding] | None
 ) -> Encoding:
     places = row.word_ids or []
     sequences = row.sequence_ids or [None if place is None else 0 for place in places]
