@@ -16,7 +16,7 @@ PYTHONS ?=
 # make instructions INSTRUCTIONS=--update
 INSTRUCTIONS ?=
 
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Builds and installs the package. It runs the command `maturin`, which must be in PATH.
 INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) --constraint constraints.txt --no-build-isolation --editable '.[cli]'
@@ -80,7 +80,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format licences size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format audit licences size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -182,6 +182,7 @@ docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(DOCS)/.installed $(VENV)/.built $(VENV)/.test  ## Build the documentation site in build/site; a warning is an error
 	PYTHONPATH=python $(BIN)/python -m docs.learn.notebooks
 	$(DOCS)/bin/mkdocs build --strict
+	@! test -f $(PAGE_FILE) || cp $(PAGE_FILE) build/site/piecewise.html
 	@echo 'the site is in build/site: open build/site/index.html'
 
 docs-serve: export NO_MKDOCS_2_WARNING := 1
@@ -203,6 +204,11 @@ format: $(VENV)/.lint  ## Format everything
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+audit: $(VENV)/.created  ## Look for known weaknesses, licences and sources of all dependencies (needs the network)
+	command -v cargo-deny > /dev/null || $(CARGO) install --quiet --locked cargo-deny
+	$(CARGO) deny check
+	$(BIN)/uv tool run --quiet pip-audit --disable-pip --no-deps --requirement constraints.txt
 
 licences: $(VENV)/.created  ## Write THIRD-PARTY-LICENSES.txt: the licences of the crates that a wheel contains
 	CARGO="$(CARGO)" $(BIN)/python tools/licences.py
