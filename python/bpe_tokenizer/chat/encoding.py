@@ -7,10 +7,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
 from typing import Any, Literal, TypeAlias
-
-import numpy as np
 
 from bpe_tokenizer.arguments import check_flag
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
@@ -31,9 +28,8 @@ from bpe_tokenizer.results import (
     BatchOptions,
     Padding,
     check_return_tensors,
-    to_arrays,
+    to_dict,
     to_results,
-    to_tensors,
 )
 from bpe_tokenizer.special_tokens import AllowedSpecial
 
@@ -342,16 +338,7 @@ def _to_columns(
 def _to_rows(
     rows: list[list[int]], options: BatchOptions, return_tensors: Literal["np", "pt"] | None
 ) -> dict[str, Any]:
-    if return_tensors is None:
-        results = to_results(rows, options, lambda: {})
-        return {
-            "input_ids": [result.input_ids for result in results],
-            "attention_mask": [result.attention_mask for result in results],
-        }
-    flat = np.array(list(chain.from_iterable(rows)), dtype=np.uint32)
-    offsets = np.array([0, *accumulate(map(len, rows))], dtype=np.int64)
-    arrays = to_arrays(flat, offsets, options)
-    return to_tensors(arrays) if return_tensors == "pt" else dict(arrays)
+    return to_dict(to_results(rows, options, dict), return_tensors)
 
 
 def _clip(spans: Sequence[MessageSpan], length: int, padding: int) -> list[MessageSpan]:
