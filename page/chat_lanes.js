@@ -1,7 +1,7 @@
 // The rendered conversation: a lane for each turn, with its markup and its content as tokens.
 import { FLAG_BEGINS_INSIDE, FLAG_ENDS_INSIDE } from "./chips.js";
 import { countNoun, formatNumber, make } from "./dom.js";
-import { paragraphDirection, splitCharacter } from "./rows.js";
+import { paragraphDirection, splitCharacter } from "./token_rows.js";
 
 // So many chips at most are drawn of one piece, and of all pieces together, until the reader asks for more.
 const PIECE_CHIPS = 400;

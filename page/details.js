@@ -4,7 +4,7 @@ import { countNoun, formatNumber, make } from "./dom.js";
 import { FLAG_ADDED, FLAG_BEGINS_INSIDE, FLAG_ENDS_INSIDE, FLAG_SPECIAL } from "./chips.js";
 import { icon } from "./icons.js";
 import { characterName, hexBytes, isInvisible, printable } from "./printable.js";
-import { inCharacters, lastAtMost, splitCharacter } from "./rows.js";
+import { inCharacters, lastAtMost, splitCharacter } from "./token_rows.js";
 
 /**
  * Collects what is known about a token of an encoded text.

@@ -1,7 +1,7 @@
 /** The text field, with a highlight for the token under the pointer. */
 
 import { make } from "./dom.js";
-import { paragraphDirection, RTL_CHARACTER } from "./rows.js";
+import { paragraphDirection, RTL_CHARACTER } from "./token_rows.js";
 
 // The highlight lays out the text a second time, which longer texts make slow; a click selects in any text.
 const MAX_HIGHLIGHTED = 60_000;

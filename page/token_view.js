@@ -11,7 +11,7 @@ import {
   FLAG_SPECIAL,
 } from "./chips.js";
 import { TokenBytes, TokenWidths } from "./measure.js";
-import { lastAtMost, paragraphDirection, Rows, splitCharacter } from "./rows.js";
+import { lastAtMost, paragraphDirection, Rows, splitCharacter } from "./token_rows.js";
 import { characterName, isInvisible, spokenToken } from "./printable.js";
 
 // Rows above and below the visible ones, for scrolling without a gap.
