@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus.shard_limits import documents_that_fit
+from bpe_tokenizer.corpus.shard_limits import DocumentGroups
 
 __all__ = [
     "BestFitPacker",
@@ -201,36 +201,25 @@ class BestFitPacker:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._window = max(_WINDOW_TOKENS, _WINDOW_SEQUENCES * size)
-        self._ids: list[npt.NDArray[np.uint32]] = []
-        self._lengths: list[npt.NDArray[np.int64]] = []
-        self._held = 0
+        self._windows = DocumentGroups(max(_WINDOW_TOKENS, _WINDOW_SEQUENCES * size))
 
     def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
         """Add documents, and yield the sequences of complete windows."""
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        start = 0
-        while start < len(lengths):
-            end = documents_that_fit(offsets, start, self._held, self._window)
-            if end > start:
-                self._ids.append(ids[offsets[start] : offsets[end]])
-                self._lengths.append(lengths[start:end])
-                self._held += int(offsets[end] - offsets[start])
-            if end < len(lengths):
-                yield from self.finish()
-            start = end
+        for window in self._windows.add(ids, lengths):
+            yield from self._packed(*window)
 
     def finish(self) -> Iterator[PackedIds]:
-        """Yield the sequences of the window."""
-        if self._held:
-            ids = self._ids[0] if len(self._ids) == 1 else np.concatenate(self._ids)
-            pieces = _cut(np.concatenate(self._lengths), self._size)
-            starts = np.cumsum(pieces) - pieces
-            sequences = best_fit(pieces, self._size)
-            step = max(_BLOCK_TOKENS // self._size, 1)
-            for start in range(0, len(sequences), step):
-                yield _gathered(ids, starts, pieces, sequences[start : start + step])
-        self._ids, self._lengths, self._held = [], [], 0
+        """Yield the sequences of the last window."""
+        for window in self._windows.finish():
+            yield from self._packed(*window)
+
+    def _packed(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
+        pieces = _cut(lengths, self._size)
+        starts = np.cumsum(pieces) - pieces
+        sequences = best_fit(pieces, self._size)
+        step = max(_BLOCK_TOKENS // self._size, 1)
+        for start in range(0, len(sequences), step):
+            yield _gathered(ids, starts, pieces, sequences[start : start + step])
 
 
 def _gathered(

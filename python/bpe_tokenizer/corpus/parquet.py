@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus.shard_limits import documents_that_fit
+from bpe_tokenizer.corpus.shard_limits import DocumentGroups
 from bpe_tokenizer.readers.columns import import_pyarrow
 
 __all__ = ["ParquetShard", "TableShard"]
@@ -62,36 +62,22 @@ class ParquetShard(TableShard):
 
     def __init__(self, files: Sequence[BinaryIO], dtype: str) -> None:
         super().__init__(files[0], {"input_ids": import_pyarrow().uint32()})
-        self._ids: list[npt.NDArray[np.uint32]] = []
-        self._lengths: list[npt.NDArray[np.int64]] = []
-        self._held = 0
+        self._row_groups = DocumentGroups(_ROW_GROUP_TOKENS)
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents. The row groups do not depend on how the documents are divided into calls."""
         self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        start = 0
-        while start < len(lengths):
-            end = documents_that_fit(offsets, start, self._held, _ROW_GROUP_TOKENS)
-            if end > start:
-                self._ids.append(ids[offsets[start] : offsets[end]])
-                self._lengths.append(lengths[start:end])
-                self._held += int(offsets[end] - offsets[start])
-            if end < len(lengths):
-                self._write_row_group()
-            start = end
+        for group in self._row_groups.add(ids, lengths):
+            self._write_row_group(*group)
 
     def finish(self) -> None:
         """Write the last row group and the footer."""
-        self._write_row_group()
+        for group in self._row_groups.finish():
+            self._write_row_group(*group)
         super().finish()
 
-    def _write_row_group(self) -> None:
-        if not self._lengths:
-            return
+    def _write_row_group(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         pyarrow = self._pyarrow
-        ids = pyarrow.array(np.concatenate(self._ids), pyarrow.uint32())
-        offsets = np.concatenate([[0], np.cumsum(np.concatenate(self._lengths))]).astype(np.int32)
-        rows = pyarrow.ListArray.from_arrays(pyarrow.array(offsets), ids)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        rows = pyarrow.ListArray.from_arrays(pyarrow.array(offsets), pyarrow.array(ids, pyarrow.uint32()))
         self._table.write_table(pyarrow.table({"input_ids": rows}), row_group_size=len(rows))
-        self._ids, self._lengths, self._held = [], [], 0

@@ -1,11 +1,17 @@
-"""Which whole documents fit into a shard with a limit of ids."""
+"""Which whole documents fit into a shard, or another group, with a limit of ids."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["documents_that_fit"]
+__all__ = ["DocumentGroups", "documents_that_fit"]
+
+# The ids of documents in sequence, and the number of ids of each.
+_Documents: TypeAlias = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 
 
 def documents_that_fit(offsets: npt.NDArray[np.int64], start: int, held: int, limit: int) -> int:
@@ -33,3 +39,43 @@ def documents_that_fit(offsets: npt.NDArray[np.int64], start: int, held: int, li
         first_with_ids = int(np.searchsorted(offsets, begin, side="right"))
         reach = max(reach, offsets[min(first_with_ids, len(offsets) - 1)])
     return int(np.searchsorted(offsets, reach, side="right")) - 1
+
+
+class DocumentGroups:
+    """Groups whole documents up to a limit of ids, in whatever parts they are added.
+
+    Args:
+        limit: Maximum number of ids of a group; a longer document is a group.
+
+    >>> groups = DocumentGroups(5)
+    >>> ids = np.arange(9, dtype=np.uint32)
+    >>> [lengths.tolist() for _, lengths in [*groups.add(ids, np.array([2, 3, 4])), *groups.finish()]]
+    [[2, 3], [4]]
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._ids: list[npt.NDArray[np.uint32]] = []
+        self._lengths: list[npt.NDArray[np.int64]] = []
+        self._held = 0
+
+    def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[_Documents]:
+        """Add documents, and yield the complete groups."""
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        start = 0
+        while start < len(lengths):
+            end = documents_that_fit(offsets, start, self._held, self._limit)
+            if end > start:
+                self._ids.append(ids[offsets[start] : offsets[end]])
+                self._lengths.append(lengths[start:end])
+                self._held += int(offsets[end] - offsets[start])
+            if end < len(lengths):
+                yield from self.finish()
+            start = end
+
+    def finish(self) -> Iterator[_Documents]:
+        """Yield the last group, if there is one."""
+        ids, lengths = self._ids, self._lengths
+        self._ids, self._lengths, self._held = [], [], 0
+        if lengths:
+            yield np.concatenate(ids), np.concatenate(lengths)
