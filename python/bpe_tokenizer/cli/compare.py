@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -66,8 +65,4 @@ def compare(
         size = sum(each.size for each in files) * (len(loaded) + 1)
         bar.start("Reading", size, "MB", 1e6)
         made = compare_tokenizers(loaded, files, under_used, bar.advance, reference, skipped)
-    if skipped.count:
-        print(skipped.summary(), file=sys.stderr)
-    facts = made.facts
-    page = comparison_page(made) if html is not None else b""
-    write_result(page, html, facts if as_json else None, facts["summary"], comparison_tables(made))
+    write_result(made.facts, comparison_tables(made), lambda: comparison_page(made), html, as_json, skipped)

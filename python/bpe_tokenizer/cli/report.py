@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,30 +71,34 @@ def report(
         find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
         bar.start("Reading", sum(each.size for each in files), "MB", 1e6)
         made = make_report(str(tokenizer), loaded, files, under_used, bar.advance, reference, skipped)
-    if skipped.count:
-        print(skipped.summary(), file=sys.stderr)
-    facts = made.facts
-    page = report_page(made) if html is not None else b""
-    write_result(page, html, facts if as_json else None, facts["summary"], report_tables([made]))
+    write_result(made.facts, report_tables([made]), lambda: report_page(made), html, as_json, skipped)
 
 
 def write_result(
-    page: bytes, page_file: Path | None, result: Any, summary: Sequence[str], tables: Iterable[Table]
+    facts: Mapping[str, Any],
+    tables: Iterable[Table],
+    page: Callable[[], bytes],
+    html: Path | None,
+    as_json: bool,
+    skipped: SkippedRows,
 ) -> None:
     """Write a page, print JSON, or print text if neither is wanted.
 
     Args:
-        page: The page in UTF-8.
-        page_file: The file to write it to, or None.
-        result: The JSON value to print; None prints no JSON.
-        summary: Sentences above the tables.
+        facts: The result as JSON values.
         tables: The tables for people.
+        page: Returns the page in UTF-8.
+        html: The file to write it to, or None.
+        as_json: Whether to print JSON.
+        skipped: The rows that were skipped.
     """
-    if page_file is not None:
-        write_atomically({page_file: page})
-    if result is not None:
-        print(json.dumps(result))
-    elif page_file is not None:
-        print(f"report saved in {page_file}")
+    if skipped.count:
+        print(skipped.summary(), file=sys.stderr)
+    if html is not None:
+        write_atomically({html: page()})
+    if as_json:
+        print(json.dumps(facts))
+    elif html is not None:
+        print(f"report saved in {html}")
     else:
-        print("\n\n".join(["\n".join(summary), *map(table_text, tables)]))
+        print("\n\n".join(["\n".join(facts["summary"]), *map(table_text, tables)]))

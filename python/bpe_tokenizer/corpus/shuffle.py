@@ -18,8 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.atomic import write_errors
+from bpe_tokenizer.columns.texts import cuts
 from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
 from bpe_tokenizer.corpus.shards import TokenType
+from bpe_tokenizer.corpus.validation import GOLDEN_GAMMA, mixed
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import BadRow
 
@@ -63,8 +65,7 @@ class _Documents(NamedTuple):
 def document_keys(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
     """Return the keys of documents: distinct numbers, by a bijective hash of the document's number.
 
-    The hash is SplitMix64's finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom number
-    generators", 2014), twice, with the hashed seed in between.
+    The hash is SplitMix64's finalizer, twice, with the hashed seed in between.
 
     Args:
         seed: The seed, from 0 to 2**64 - 1.
@@ -76,14 +77,8 @@ def document_keys(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
     (1000, False)
     """
     numbers = np.arange(first, first + count, dtype=np.uint64)
-    hashed_seed = _mixed(np.array([seed], dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15))
-    return _mixed(_mixed(numbers) ^ hashed_seed)
-
-
-def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    hashed_seed = mixed(np.array([seed], dtype=np.uint64) + GOLDEN_GAMMA)
+    return mixed(mixed(numbers) ^ hashed_seed)
 
 
 def shuffle_documents(
@@ -253,16 +248,11 @@ def _sorted(blocks: list[_Documents]) -> Iterator[_Documents]:
         whole = _Documents(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
     blocks.clear()
     order = np.argsort(whole.keys, kind="stable")
-    sizes = np.cumsum(whole.lengths[order])
-    first = 0
     starts = np.cumsum(whole.lengths) - whole.lengths
-    while first < len(order):
-        before = int(sizes[first - 1]) if first else 0
-        end = max(int(np.searchsorted(sizes, before + _BATCH_IDS, side="right")), first + 1)
+    for first, end in cuts(np.cumsum(whole.lengths[order]), _BATCH_IDS):
         chosen = order[first:end]
         if len(chosen) == 1:
             begin, length = int(starts[chosen[0]]), int(whole.lengths[chosen[0]])
             yield _Documents(whole.keys[chosen], whole.lengths[chosen], whole.ids[begin : begin + length])
         else:
             yield whole.take(chosen)
-        first = end

@@ -13,7 +13,18 @@ import numpy.typing as npt
 from bpe_tokenizer.corpus.shards import ShardFormat, ShardWriter, TokenType
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
-__all__ = ["SplitShard", "check_val_fraction", "is_validation", "select_documents", "split_format"]
+__all__ = [
+    "GOLDEN_GAMMA",
+    "SplitShard",
+    "check_val_fraction",
+    "is_validation",
+    "mixed",
+    "select_documents",
+    "split_format",
+]
+
+# SplitMix64's increment, which is added before mixing.
+GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
 def check_val_fraction(value: object) -> float:
@@ -43,9 +54,8 @@ def is_validation(
     documents, or the number of threads and parts. Equal documents are on the same side, and a larger fraction
     keeps the documents of a smaller one.
 
-    The hash is CRC-32 and the length, mixed by SplitMix64's finalizer (Steele, Lea and Flood, "Fast
-    splittable pseudorandom number generators", 2014). BLAKE2b takes five times as long for short documents.
-    Documents with equal hashes do no harm: they are on the same side.
+    The hash is CRC-32 and the length, mixed by SplitMix64's finalizer. BLAKE2b takes five times as long for
+    short documents. Documents with equal hashes do no harm: they are on the same side.
 
     Args:
         data: The UTF-8 of the documents.
@@ -59,12 +69,18 @@ def is_validation(
     view = np.ascontiguousarray(data).data
     checksums = [crc32(view[start:end]) for start, end in pairwise(offsets.tolist())]
     values = np.array(checksums, dtype=np.uint64) | np.diff(offsets).astype(np.uint64) << np.uint64(32)
-    values += np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    values ^= values >> np.uint64(31)
-    chosen: npt.NDArray[np.bool_] = values < np.uint64(fraction * 2**64)
+    chosen: npt.NDArray[np.bool_] = mixed(values + GOLDEN_GAMMA) < np.uint64(fraction * 2**64)
     return chosen
+
+
+def mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return distinct numbers as distinct ones without a pattern: SplitMix64's finalizer.
+
+    Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
+    """
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
 
 
 def select_documents(
