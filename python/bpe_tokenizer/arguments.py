@@ -7,10 +7,12 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Protocol, SupportsIndex, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeVar, cast
 
 from bpe_tokenizer.errors import ArgumentTypeError, ModelError, OptionError, TokenizerError, shorten
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "TextCollection",
@@ -216,6 +218,8 @@ def check_paths(method: str, paths: object) -> list[str]:
     for number, path in enumerate(files):
         if not isinstance(path, str | os.PathLike):
             raise ArgumentTypeError(f"{method} expects paths, but item {number} is {type(path).__name__}")
+    from pathlib import Path
+
     plain, names = type(Path()), []
     for number, path in enumerate(files):
         name = str(path) if type(path) is plain or type(path) is str else ""
@@ -261,6 +265,8 @@ def check_path(name: str, path: object) -> Path:
         raise OptionError(f"{name} is {shorten(text)}; a path cannot hold a NUL")
     if not encoded:
         raise OptionError(f"{name} is empty; write '.' for the current directory")
+    from pathlib import Path  # with `urllib`, a tenth of the time of importing this package
+
     return Path(text)
 
 

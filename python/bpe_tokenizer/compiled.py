@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -285,6 +284,8 @@ class CompiledModel:
     @cached_property
     def fingerprint(self) -> bytes:
         """A hash (BLAKE2b) of everything that ids and texts depend on."""
+        import hashlib  # with OpenSSL, which few programs need
+
         core = self.model.core
         others = self.prefix_suffix_ids, self._post_processor.pair_ids, sorted(self.role_ids.items())
         table = hashlib.blake2b(core.table_bytes()).digest()

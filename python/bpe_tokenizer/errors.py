@@ -11,7 +11,6 @@ import errno
 import os
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 __all__ = [
@@ -99,7 +98,7 @@ def shorten(value: object, limit: int = 80) -> str:
 
 def caller_level() -> int:
     """Return the `stacklevel` for a warning of the caller that points at code outside this package."""
-    package = str(Path(__file__).parent) + os.sep
+    package = __file__.rpartition(os.sep)[0] + os.sep
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame, level = frame.f_back, level + 1

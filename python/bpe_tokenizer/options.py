@@ -14,12 +14,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from bpe_tokenizer.arguments import check_choice, check_flag, check_integer, check_path, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
 from bpe_tokenizer.special_tokens import DisallowedSpecial
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "CorpusArguments",
