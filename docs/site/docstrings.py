@@ -52,7 +52,8 @@ def _show_options(function: griffe.Function, kinds: list[str]) -> None:
     """Show the fields of classes of options instead of `**options`, as the decorator `takes` does."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in OPTIONS]
     classes = {each.name: each for tree in trees for each in tree.body if isinstance(each, ast.ClassDef)}
-    del function.parameters["options"]
+    (rest,) = (each.name for each in function.parameters if each.kind is griffe.ParameterKind.var_keyword)
+    del function.parameters[rest]
     docs = ""
     for kind in kinds:
         bases = [each.id for each in classes[kind].bases if isinstance(each, ast.Name)]
