@@ -229,7 +229,7 @@ impl Setup {
     /// Whether decoding restores every text.
     pub fn is_lossless(&self) -> bool {
         let settings = self.model.settings();
-        let keeps = |step: &PreTokenizer| matches!(step, PreTokenizer::Split(split) if split.behavior != Behavior::Removed);
+        let keeps = |step: &PreTokenizer| matches!(step, PreTokenizer::Split(split) | PreTokenizer::SplitBytes(split) if split.behavior != Behavior::Removed);
         settings.alphabet == Alphabet::Bytes
             && self.model.require_bytes().is_ok()
             && settings.spaces.is_none()
@@ -391,18 +391,23 @@ fn pre_tokenizer(u: &mut Unstructured<'_>) -> Result<PreTokenizer> {
     let kind: u8 = u.arbitrary()?;
     Ok(match kind % 8 {
         0..4 => PreTokenizer::isolated(*u.choose(&PATTERNS)?),
-        4 | 5 => PreTokenizer::Split(Split {
-            pattern: (*u.choose(&PATTERNS)?).to_owned(),
-            behavior: *u.choose(&[
-                Behavior::Isolated,
-                Behavior::Removed,
-                Behavior::MergedWithPrevious,
-                Behavior::MergedWithNext,
-                Behavior::Contiguous,
-            ])?,
-            invert: kind & 16 != 0,
-            bytes: kind & 32 != 0,
-        }),
+        4 | 5 => {
+            let split = Split {
+                pattern: (*u.choose(&PATTERNS)?).to_owned(),
+                behavior: *u.choose(&[
+                    Behavior::Isolated,
+                    Behavior::Removed,
+                    Behavior::MergedWithPrevious,
+                    Behavior::MergedWithNext,
+                    Behavior::Contiguous,
+                ])?,
+                invert: kind & 16 != 0,
+            };
+            match kind & 32 {
+                0 => PreTokenizer::Split(split),
+                _ => PreTokenizer::SplitBytes(split),
+            }
+        }
         6 => PreTokenizer::PrefixSpace,
         _ => PreTokenizer::Metaspace(Metaspace {
             replacement: if kind & 16 != 0 { '▁' } else { '_' },
@@ -430,7 +435,9 @@ pub fn normalizer(u: &mut Unstructured<'_>) -> Result<Normalizer> {
             left: kind & 16 != 0,
             right: kind & 32 != 0,
         },
-        7 => Normalizer::Prepend((*u.choose(&["▁", " ", "a", "\u{301}", ""])?).to_owned()),
+        7 => Normalizer::Prepend {
+            prepend: (*u.choose(&["▁", " ", "a", "\u{301}", ""])?).to_owned(),
+        },
         11 => replace(" ", "▁"),
         12 => replace(" {2,}", ""),
         13 => replace("a|ab", "b "),
@@ -528,7 +535,9 @@ mod tests {
             (replace("a", "xb"), "x", "a", &[5, 4, 1]),
             (Normalizer::StripAccents, "x", "\u{301}a", &[0]),
             (
-                Normalizer::Prepend("x".to_owned()),
+                Normalizer::Prepend {
+                    prepend: "x".to_owned(),
+                },
                 "x",
                 "ab",
                 &[4, 5, 0, 1],

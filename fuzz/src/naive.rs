@@ -262,7 +262,7 @@ fn normalize_step(step: &Normalizer, input: &Aligned, output: &mut Aligned) {
             output.keep(input, start..start + kept.len());
         }
         // The first character belongs to what is prepended.
-        Normalizer::Prepend(content) => {
+        Normalizer::Prepend { prepend: content } => {
             let first = text.chars().next().map_or(0, char::len_utf8);
             if first > 0 && !content.is_empty() {
                 output.write(input, &format!("{content}{}", &text[..first]), 0);

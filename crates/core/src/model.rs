@@ -199,6 +199,8 @@ pub type MergeIds = (u32, u32, u32);
 
 /// What merging begins with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Alphabet {
     /// A symbol for each byte of a piece.
     #[default]
@@ -226,6 +228,7 @@ pub enum Unknown {
 
 /// How tokens that write spaces as another character become text.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Spaces {
     /// The character for a space.
     pub space: char,
@@ -246,12 +249,16 @@ pub fn fallback_byte(token: &[u8]) -> Option<u8> {
 
 /// Which spaces at the beginning the decoder drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Strip {
     /// None.
+    #[cfg_attr(feature = "serde", serde(rename = "none"))]
     No,
     /// The first one.
     One,
     /// All of the first token.
+    #[cfg_attr(feature = "serde", serde(rename = "first"))]
     FirstToken,
     /// None. The token strings are the text, with a space between each two, as Hugging Face `tokenizers` joins them
     /// without a decoder.

@@ -35,6 +35,8 @@ type Change = (Range<usize>, String);
 
 /// A normalisation form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "type", rename_all = "UPPERCASE"))]
 pub enum Normalization {
     /// Canonical composition.
     Nfc,

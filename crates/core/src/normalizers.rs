@@ -14,9 +14,12 @@ use unicode_normalization::char::is_combining_mark;
 
 /// A step: as a model describes it, or with its pattern `P` compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(tag = "type", expecting = "unknown step of normalisation")
+)]
 pub enum Normalizer<P = String> {
-    /// Applies a Unicode normalisation form.
-    Form(Normalization),
     /// Replaces each character by its lower case, independently of its neighbours.
     Lowercase,
     /// Drops combining marks.
@@ -24,12 +27,17 @@ pub enum Normalizer<P = String> {
     /// Drops white space at the ends.
     Strip {
         /// At the beginning.
+        #[cfg_attr(feature = "serde", serde(rename = "strip_left"))]
         left: bool,
         /// At the end.
+        #[cfg_attr(feature = "serde", serde(rename = "strip_right"))]
         right: bool,
     },
     /// Prepends a text.
-    Prepend(String),
+    Prepend {
+        /// The text.
+        prepend: String,
+    },
     /// Replaces every match of a regular expression.
     Replace {
         /// The regular expression.
@@ -37,6 +45,9 @@ pub enum Normalizer<P = String> {
         /// The replacement, literally.
         content: String,
     },
+    /// Applies a Unicode normalisation form.
+    #[cfg_attr(feature = "serde", serde(untagged))]
+    Form(Normalization),
 }
 
 /// A compiled step.
@@ -59,7 +70,9 @@ impl Normalizers {
                     left: *left,
                     right: *right,
                 },
-                Normalizer::Prepend(text) => Step::Prepend(text.clone()),
+                Normalizer::Prepend { prepend } => Step::Prepend {
+                    prepend: prepend.clone(),
+                },
                 Normalizer::Replace { pattern, content } => Step::Replace {
                     pattern: Box::new(SplitPattern::of_text(pattern)?),
                     content: content.clone(),
@@ -131,7 +144,7 @@ impl Step {
             Step::Strip { left, right } => {
                 !(*left && after.is_whitespace() || *right && before.is_whitespace())
             }
-            Step::Prepend(_) | Step::Replace { .. } => false,
+            Step::Prepend { .. } | Step::Replace { .. } => false,
         }
     }
 
@@ -150,7 +163,7 @@ impl Step {
                 poller.advance(text.len() / 8)?;
                 return Ok(None);
             }
-            Step::Prepend(content) => return prepend(text, content, aligned),
+            Step::Prepend { prepend: content } => return prepend(text, content, aligned),
             Step::Replace { pattern, content } => {
                 return replace(text, pattern, content, aligned, &mut poller)
             }
@@ -177,7 +190,7 @@ impl Step {
                 }
                 rewriting.finish()
             }
-            Step::Prepend(_) | Step::Replace { .. } => Ok(None),
+            Step::Prepend { .. } | Step::Replace { .. } => Ok(None),
         }
     }
 }
@@ -268,14 +281,8 @@ mod tests {
         assert_eq!(apply(&[strip(true, false)], "\u{3000} a "), "a ");
         assert_eq!(apply(&[strip(false, true)], " a\n"), " a");
         assert_eq!(apply(&[strip(true, true)], " \n"), "");
-        assert_eq!(
-            apply(
-                &[Normalizer::Prepend("▁".to_owned()), replace(" ", "▁")],
-                "a b"
-            ),
-            "▁a▁b"
-        );
-        assert_eq!(apply(&[Normalizer::Prepend("▁".to_owned())], ""), "");
+        assert_eq!(apply(&[prepended("▁"), replace(" ", "▁")], "a b"), "▁a▁b");
+        assert_eq!(apply(&[prepended("▁")], ""), "");
         assert_eq!(apply(&[replace(" {2,}", "")], "a  b c   "), "ab c");
     }
 
@@ -302,7 +309,7 @@ mod tests {
     fn bytes_are_only_prepended_to_and_replaced_in() {
         let steps = [
             Normalizer::Lowercase,
-            Normalizer::Prepend("_".to_owned()),
+            prepended("_"),
             Normalizer::Replace {
                 pattern: " ".to_owned(),
                 content: "_".to_owned(),
@@ -350,6 +357,11 @@ mod tests {
         }
     }
 
+    fn prepended(text: &str) -> Normalizer {
+        let prepend = text.to_owned();
+        Normalizer::Prepend { prepend }
+    }
+
     fn replace(pattern: &str, content: &str) -> Normalizer {
         Normalizer::Replace {
             pattern: pattern.to_owned(),
@@ -373,7 +385,7 @@ mod tests {
             (strip(true, false), "", " "),
             (strip(false, true), " ", ""),
             (strip(true, true), " ", " "),
-            (vec![Normalizer::Prepend("_".to_owned())], "aAé\u{301} ", ""),
+            (vec![prepended("_")], "aAé\u{301} ", ""),
             (vec![replace("x", "_")], "aAé\u{301} ", ""),
         ] {
             let normalizers = Normalizers::new(&steps).unwrap();

@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 ///
 /// The flags are those of Hugging Face's `AddedToken`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 pub struct AddedToken {
     /// The token's text.
     pub content: String,

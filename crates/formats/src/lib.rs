@@ -5,6 +5,7 @@
 
 pub mod error;
 pub mod ranks;
+pub mod settings;
 pub mod tokenizer_json;
 
 pub use error::{FormatError, Result};

@@ -6,7 +6,7 @@ use crate::rank_table::RankTable;
 use crate::sequence::{byte_pairs, items};
 use crate::settings::{
     added_token, added_token_tuple, added_token_tuples, decoder_tuple, each, from_keywords,
-    name_of, normalizer_tuple, pre_tokenizer_tuple, Options, ALPHABETS,
+    step_tuple,
 };
 use crate::token_table::TokenTable;
 use bpe_tokenizer_core::error::quoted;
@@ -16,6 +16,7 @@ use bpe_tokenizer_core::reserve::append;
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::text::{from_printable, to_printable};
 use bpe_tokenizer_core::{Error, Result};
+use bpe_tokenizer_formats::settings::ModelSettings;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -44,23 +45,13 @@ const KEYWORDS: [&str; 11] = [
     "decoder",
 ];
 
-impl Options {
-    /// Converts a token's string to bytes.
-    fn bytes_of(&self) -> BytesOf {
-        match self.settings.alphabet {
-            Alphabet::Bytes => bytes_of,
-            Alphabet::Characters => |token| Ok(token.as_bytes().to_vec()),
-        }
-    }
-
-    /// Builds and checks the model.
-    fn build(self, make: impl FnOnce(Settings, Vec<AddedToken>) -> Result<Core>) -> Result<Model> {
-        let core = make(self.settings, self.added)?;
-        if self.requires_all_bytes {
-            core.require_bytes()?;
-        }
-        Ok(Model { core })
-    }
+/// Builds a model with these settings.
+fn build(
+    settings: ModelSettings,
+    make: impl FnOnce(Settings, Vec<AddedToken>) -> Result<Core>,
+) -> Result<Model> {
+    let core = settings.build(make)?;
+    Ok(Model { core })
 }
 
 /// The items of a `vocab` argument.
@@ -110,9 +101,9 @@ impl Model {
         let tokens = tokens.iter().map(|(id, token)| (*id, token.to_vec()));
         let tokens: Vec<_> = tokens.collect();
         let merges = merges.as_ref().map(byte_pairs).transpose()?;
-        let options = from_keywords(settings)?;
+        let settings = from_keywords(settings)?;
         let make = |settings, added| Core::new(tokens, merges.as_deref(), settings, added);
-        run(py, usize::MAX, |_| options.build(make))
+        run(py, usize::MAX, |_| build(settings, make))
     }
 
     #[staticmethod]
@@ -124,16 +115,18 @@ impl Model {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let vocab = vocab_items::<String, u32>(vocab)?;
-        let options = from_keywords(settings)?;
+        let settings = from_keywords(settings)?;
         run(py, usize::MAX, |_| {
-            let bytes_of = options.bytes_of();
+            let bytes_of = bytes_of(settings.alphabet);
             let vocab = vocab.iter().map(|(token, id)| (*id, token.as_str()));
-            let tokens = tokens_of(vocab, &options.added, bytes_of)?;
+            let tokens = tokens_of(vocab, &settings)?;
             let merges = merges
                 .iter()
                 .map(|(left, right)| Ok((bytes_of(left)?, bytes_of(right)?)));
             let merges = merges.collect::<Result<Vec<_>>>()?;
-            options.build(|settings, added| Core::new(tokens, Some(&merges), settings, added))
+            build(settings, |settings, added| {
+                Core::new(tokens, Some(&merges), settings, added)
+            })
         })
     }
 
@@ -146,15 +139,15 @@ impl Model {
         others: BTreeMap<u32, PyBackedBytes>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let options = from_keywords(settings)?;
+        let settings = from_keywords(settings)?;
         run(py, usize::MAX, |_| {
             let vocab = table
                 .tokens()
                 .filter(|(_, token)| !excluded.contains(*token));
-            let mut tokens = tokens_of(vocab, &options.added, options.bytes_of())?;
+            let mut tokens = tokens_of(vocab, &settings)?;
             tokens.extend(others.iter().map(|(id, token)| (*id, token.to_vec())));
             let vocabulary = Vocabulary::new(tokens)?;
-            options.build(|settings, added| {
+            build(settings, |settings, added| {
                 Core::with_merge_ids(vocabulary, table.merges(), settings, added)
             })
         })
@@ -168,7 +161,7 @@ impl Model {
         others: BTreeMap<u32, PyBackedBytes>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let options = from_keywords(settings)?;
+        let settings = from_keywords(settings)?;
         run(py, usize::MAX, |_| {
             let mut vocabulary = table.vocabulary.clone();
             if !others.is_empty() {
@@ -177,7 +170,9 @@ impl Model {
                 tokens.sort_by_key(|(id, _)| *id);
                 vocabulary = Vocabulary::from_sorted(tokens.into_iter().map(Ok))?.into();
             }
-            options.build(|settings, added| Core::from_ranks(vocabulary, settings, added))
+            build(settings, |settings, added| {
+                Core::from_ranks(vocabulary, settings, added)
+            })
         })
     }
 
@@ -261,18 +256,25 @@ impl Model {
     #[getter]
     fn normalizers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let steps = self.core.settings().normalizers.iter();
-        steps.map(|step| normalizer_tuple(py, step)).collect()
+        steps
+            .map(|step| step_tuple(py, "NORMALIZERS", step))
+            .collect()
     }
 
     #[getter]
     fn pre_tokenizers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let steps = self.core.settings().pre_tokenizers.iter();
-        steps.map(|step| pre_tokenizer_tuple(py, step)).collect()
+        steps
+            .map(|step| step_tuple(py, "PRE_TOKENIZERS", step))
+            .collect()
     }
 
     #[getter]
     fn alphabet(&self) -> &'static str {
-        name_of(&self.core.settings().alphabet, &ALPHABETS)
+        match self.core.settings().alphabet {
+            Alphabet::Bytes => "bytes",
+            Alphabet::Characters => "characters",
+        }
     }
 
     #[getter]
@@ -460,15 +462,14 @@ impl Model {
     }
 }
 
-type BytesOf = fn(&str) -> Result<Vec<u8>>;
-
 /// The bytes of a file's vocabulary. An added token is written as its text.
 fn tokens_of<'a>(
     vocab: impl Iterator<Item = (u32, &'a str)>,
-    added: &[AddedToken],
-    bytes_of: BytesOf,
+    settings: &ModelSettings,
 ) -> Result<Vec<(u32, Vec<u8>)>> {
-    let added = added.iter().map(|token| (token.content.as_str(), token.id));
+    let bytes_of = bytes_of(settings.alphabet);
+    let added = settings.added_tokens.iter();
+    let added = added.map(|token| (token.content.as_str(), token.id));
     let added: FxHashMap<_, _> = added.collect();
     let tokens = vocab.map(|(id, token)| match added.get(token) == Some(&id) {
         true => Ok((id, token.as_bytes().to_vec())),
@@ -477,11 +478,17 @@ fn tokens_of<'a>(
     tokens.collect()
 }
 
-fn bytes_of(token: &str) -> Result<Vec<u8>> {
-    from_printable(token).ok_or_else(|| {
-        Error::Model(format!(
-            "the token {} holds a character that has no byte value; this vocabulary is not byte-level",
-            quoted(token)
-        ))
-    })
+/// Converts a token's string to bytes.
+fn bytes_of(alphabet: Alphabet) -> impl Fn(&str) -> Result<Vec<u8>> {
+    move |token| {
+        match alphabet {
+        Alphabet::Characters => Ok(token.as_bytes().to_vec()),
+        Alphabet::Bytes => from_printable(token).ok_or_else(|| {
+            Error::Model(format!(
+                "the token {} holds a character that has no byte value; this vocabulary is not byte-level",
+                quoted(token)
+            ))
+        }),
+    }
+    }
 }

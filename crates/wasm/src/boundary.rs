@@ -9,10 +9,12 @@
 
 use crate::answer::Answer;
 use crate::tokenizer::Tokenizer;
-use crate::{packed, ranks, settings, training};
+use crate::{packed, ranks, training};
 use bpe_tokenizer_core::encoder::Special;
+use bpe_tokenizer_core::error::shorten;
 use bpe_tokenizer_core::{Error, Result};
 use rustc_hash::FxHashSet;
+use serde::Deserialize;
 use std::cell::RefCell;
 
 /// The number of input buffers.
@@ -76,7 +78,7 @@ fn special(buffer: &[u8], code: usize) -> Result<Special> {
         1 => Special::All,
         _ => {
             let list = filled(buffer, code - 2)?;
-            let list: FxHashSet<String> = settings::from_json(list, "the special tokens")?;
+            let list: FxHashSet<String> = from_json(list, "the special tokens")?;
             Special::Only(list)
         }
     })
@@ -127,7 +129,7 @@ pub extern "C" fn load_packed(size: usize) -> *const usize {
 pub extern "C" fn load_ranks(options: usize, size: usize) -> *const usize {
     answer(|instance| {
         let [json, data] = &instance.buffers;
-        let options = settings::from_json(filled(json, options)?, "the options")?;
+        let options = from_json(filled(json, options)?, "the options")?;
         let model = ranks::read(filled(data, size)?, options)?;
         instance.load(Tokenizer::with_named_roles(model)?);
         Ok(())
@@ -143,7 +145,7 @@ pub extern "C" fn train(options: usize, size: usize) -> *const usize {
             answer,
             ..
         } = instance;
-        let options = settings::from_json(filled(json, options)?, "the options")?;
+        let options = from_json(filled(json, options)?, "the options")?;
         let tokenizer = training::train(options, filled(text, size)?, answer)?;
         instance.set(tokenizer);
         Ok(())
@@ -200,7 +202,7 @@ pub extern "C" fn token_table(size: usize) -> *const usize {
 pub extern "C" fn encode_segments(options: usize, size: usize) -> *const usize {
     answer(|instance| {
         let (tokenizer, [json, text], answer) = instance.tokenizer()?;
-        let segments = settings::from_json(filled(json, options)?, "the segments")?;
+        let segments = from_json(filled(json, options)?, "the segments")?;
         tokenizer.encode_segments(&segments, filled(text, size)?, answer)
     })
 }
@@ -211,5 +213,13 @@ pub extern "C" fn trace(size: usize) -> *const usize {
     answer(|instance| {
         let (tokenizer, [_, piece], answer) = instance.tokenizer()?;
         tokenizer.trace(filled(piece, size)?, answer)
+    })
+}
+
+/// Reads JSON; the error says what it should be.
+pub fn from_json<'a, T: Deserialize<'a>>(json: &'a [u8], what: &str) -> Result<T> {
+    serde_json::from_slice(json).map_err(|error| {
+        // The message may repeat a long value.
+        Error::Model(format!("{what}: {}", shorten(&error.to_string(), 200)))
     })
 }

@@ -9,7 +9,6 @@ mod boundary;
 mod packed;
 mod ranks;
 mod segments;
-mod settings;
 mod tokenizer;
 mod training;
 mod utf16;

@@ -6,7 +6,7 @@
 //! | part | content |
 //! |---|---|
 //! | signature | `\x89BPE`, the version 1 |
-//! | settings | size, JSON |
+//! | settings | size, JSON: the settings, and the special tokens by role |
 //! | tokens | number; for each the difference to the previous id minus 1, in sequence; all lengths; all bytes |
 //! | merges | the kind, and what it needs |
 //!
@@ -14,9 +14,10 @@
 //! previous ones (zigzag), all lengths of the left parts in bytes. Of tokens with the same bytes, the parts are those with
 //! the lowest ids, as everywhere in the core.
 
-use crate::settings::{from_json, PackedSettings};
+use crate::boundary::from_json;
 use bpe_tokenizer_core::model::{MergeIds, Model, Vocabulary};
 use bpe_tokenizer_core::{Error, Result};
+use bpe_tokenizer_formats::settings::ModelSettings;
 use std::collections::BTreeMap;
 
 /// The first bytes of a packed model.
@@ -32,21 +33,17 @@ pub fn read(bytes: &[u8]) -> Result<WithRoles> {
         return Err(broken("it does not begin with the signature of version 1"));
     }
     let size = reader.size()?;
-    let settings: PackedSettings = from_json(reader.take(size)?, "the settings of a packed model")?;
+    let settings = from_json(reader.take(size)?, "the settings of a packed model")?;
+    let (settings, roles): (ModelSettings, _) = settings;
     let vocabulary = reader.vocabulary()?;
     let merges = reader.merges(&vocabulary)?;
     if !reader.rest.is_empty() {
         return Err(broken("bytes follow its end"));
     }
-    let roles = settings.roles.clone();
-    let (settings, added, requires_all_bytes) = settings.into_core()?;
-    let model = match merges {
-        None => Model::from_ranks(vocabulary, settings, added)?,
-        Some(merges) => Model::with_merge_ids(vocabulary, merges, settings, added)?,
-    };
-    if requires_all_bytes {
-        model.require_bytes()?;
-    }
+    let model = settings.build(|settings, added| match merges {
+        None => Model::from_ranks(vocabulary, settings, added),
+        Some(merges) => Model::with_merge_ids(vocabulary, merges, settings, added),
+    })?;
     Ok((model, roles))
 }
 

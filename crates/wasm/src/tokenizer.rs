@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::utf16::Utf16Positions;
 use bpe_tokenizer_core::encoder::{FoundToken, Origin, Special};
 use bpe_tokenizer_core::error::utf8;
-use bpe_tokenizer_core::model::{fallback_byte, Alphabet, NONE};
+use bpe_tokenizer_core::model::{fallback_byte, NONE};
 use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::reserve::push;
@@ -159,7 +159,9 @@ impl Tokenizer {
             .pre_tokenizers
             .iter()
             .filter_map(|step| match step {
-                PreTokenizer::Split(split) => Some(split.pattern.as_str()),
+                PreTokenizer::Split(split) | PreTokenizer::SplitBytes(split) => {
+                    Some(split.pattern.as_str())
+                }
                 _ => None,
             });
         let normalizers = settings.normalizers.iter().map(|step| match step {
@@ -167,7 +169,7 @@ impl Tokenizer {
             Normalizer::Lowercase => "lower case".to_owned(),
             Normalizer::StripAccents => "accents removed".to_owned(),
             Normalizer::Strip { .. } => "white space stripped".to_owned(),
-            Normalizer::Prepend(text) => format!("{text} prepended"),
+            Normalizer::Prepend { prepend } => format!("{prepend} prepended"),
             Normalizer::Replace { pattern, content } => format!("{pattern} → {content}"),
         });
         json!({
@@ -176,10 +178,7 @@ impl Tokenizer {
             "patterns": patterns.collect::<Vec<_>>(),
             "normalizers": normalizers.collect::<Vec<_>>(),
             "addedTokens": added.collect::<Vec<_>>(),
-            "alphabet": match settings.alphabet {
-                Alphabet::Bytes => "bytes",
-                Alphabet::Characters => "characters",
-            },
+            "alphabet": settings.alphabet,
             "merges": model.merges().len(),
             "roles": self.roles,
         })

@@ -38,11 +38,7 @@ def pack(tokenizer: BPETokenizer) -> bytes:
     """
     core = tokenizer.model.core
     (vocab, merges), settings = cast("Any", core.__getnewargs_ex__())
-    header = json.dumps(
-        {name: _plain(value) for name, value in settings.items()} | {"roles": _roles(tokenizer)},
-        ensure_ascii=False,
-        separators=(",", ":"),
-    ).encode()
+    header = json.dumps([settings, _roles(tokenizer)], ensure_ascii=False, separators=(",", ":")).encode()
     ids, tokens = np.array(list(vocab), dtype=np.int64), list(vocab.values())
     steps = np.diff(ids, prepend=-1) - 1
     return b"".join(
@@ -57,19 +53,6 @@ def pack(tokenizer: BPETokenizer) -> bytes:
             _packed_merges(vocab, merges, settings),
         ]
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return a setting as JSON has it: steps as objects, added tokens as arrays."""
-    if isinstance(value, list):
-        return [
-            list(item) if hasattr(item, "content") and hasattr(item, "id") else _plain(item) for item in value
-        ]
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        fields: dict[str, Any] = value._asdict()
-        # A step without fields has its type in its name.
-        return fields if "type" in fields or "space" in fields else {"type": type(value).__name__, **fields}
-    return value
 
 
 def _roles(tokenizer: BPETokenizer) -> dict[str, str]:

@@ -138,7 +138,6 @@ mod tests {
             pattern: "-".to_owned(),
             behavior,
             invert,
-            bytes: false,
         })]
     }
 
@@ -188,11 +187,10 @@ mod tests {
 
     #[test]
     fn a_pattern_may_look_at_printable_characters() {
-        let steps = [PreTokenizer::Split(Split {
+        let steps = [PreTokenizer::SplitBytes(Split {
             pattern: r"\p{N}+".to_owned(),
             behavior: Behavior::Isolated,
             invert: false,
-            bytes: true,
         })];
         // ² is C2 B2, written Â², and its second half is a number.
         let mut ranges = Vec::new();

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 /// What a split does with the matches of its pattern (`SplitDelimiterBehavior`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Behavior {
     /// Each match is a piece.
     Isolated,
@@ -26,19 +27,10 @@ pub enum Behavior {
     Contiguous,
 }
 
-impl Behavior {
-    /// The names in files of `tokenizers`.
-    pub const NAMES: [(&'static str, Self); 5] = [
-        ("Isolated", Self::Isolated),
-        ("Removed", Self::Removed),
-        ("MergedWithPrevious", Self::MergedWithPrevious),
-        ("MergedWithNext", Self::MergedWithNext),
-        ("Contiguous", Self::Contiguous),
-    ];
-}
-
 /// The pieces to which `Metaspace` prepends its character (`PrependScheme`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Prepend {
     /// Every piece.
     Always,
@@ -50,9 +42,13 @@ pub enum Prepend {
 
 /// A step: as a model describes it, or with its pattern `P` compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "type"))]
 pub enum PreTokenizer<P = String> {
     /// Splits at the matches of a pattern.
     Split(Split<P>),
+    /// The same, by a pattern that reads the printable character of each byte.
+    SplitBytes(Split<P>),
     /// Prepends a space to each piece that does not begin with one.
     PrefixSpace,
     /// Replaces spaces by another character, and may split before each.
@@ -61,6 +57,7 @@ pub enum PreTokenizer<P = String> {
 
 /// A split at the matches of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Split<P = String> {
     /// A regular expression.
     pub pattern: P,
@@ -68,16 +65,16 @@ pub struct Split<P = String> {
     pub behavior: Behavior,
     /// Swaps the matches and the gaps between them.
     pub invert: bool,
-    /// The pattern reads the printable character of each byte.
-    pub bytes: bool,
 }
 
 /// A replacement of spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Metaspace {
     /// The character that replaces them.
     pub replacement: char,
     /// The pieces that get one prepended if they do not begin with it.
+    #[cfg_attr(feature = "serde", serde(rename = "prepend_scheme"))]
     pub prepend: Prepend,
     /// Split before each occurrence.
     pub split: bool,
@@ -93,21 +90,26 @@ impl PreTokenizer {
             pattern: pattern.into(),
             behavior: Behavior::Isolated,
             invert: false,
-            bytes: false,
         })
     }
 
     /// Compiles the pattern.
     pub fn compile(&self) -> Result<Step> {
         Ok(match self {
-            Self::Split(split) => Step::Split(Split {
-                pattern: Box::new(SplitPattern::new(&split.pattern)?),
-                behavior: split.behavior,
-                invert: split.invert,
-                bytes: split.bytes,
-            }),
+            Self::Split(split) => Step::Split(split.compile()?),
+            Self::SplitBytes(split) => Step::SplitBytes(split.compile()?),
             Self::PrefixSpace => Step::PrefixSpace,
             Self::Metaspace(metaspace) => Step::Metaspace(*metaspace),
+        })
+    }
+}
+
+impl Split {
+    fn compile(&self) -> Result<Split<Box<SplitPattern>>> {
+        Ok(Split {
+            pattern: Box::new(SplitPattern::new(&self.pattern)?),
+            behavior: self.behavior,
+            invert: self.invert,
         })
     }
 }
@@ -116,9 +118,7 @@ impl<P> PreTokenizer<P> {
     /// The pattern of a split whose matches are pieces.
     pub fn isolated_pattern(&self) -> Option<&P> {
         match self {
-            Self::Split(split) if split.behavior == Behavior::Isolated && !split.bytes => {
-                Some(&split.pattern)
-            }
+            Self::Split(split) if split.behavior == Behavior::Isolated => Some(&split.pattern),
             _ => None,
         }
     }
@@ -203,7 +203,7 @@ pub fn run(
         return Ok(piece(whole));
     };
     match step {
-        Step::Split(split) => {
+        Step::Split(split) | Step::SplitBytes(split) => {
             let mut outcome = Ok(true);
             let mut next = |found: Range<usize>| {
                 let found = whole.range.start + found.start..whole.range.start + found.end;
@@ -212,7 +212,7 @@ pub fn run(
             };
             let mut joiner = MatchJoiner::new(split.behavior, split.invert);
             let mut matched = |found, is_match| joiner.add(found, is_match, &mut next);
-            if split.bytes {
+            if matches!(step, Step::SplitBytes(_)) {
                 matches_in_bytes(&split.pattern, whole.bytes(), &mut matched)?;
             } else {
                 split.pattern.matches(whole.bytes(), matched)?;

@@ -1,0 +1,77 @@
+//! The settings of a model as JSON: what the keyword arguments of Python's `Model`, packed models and our own files say.
+//!
+//! A step, a decoder or an added token is the array of the values of its named tuple in `bpe_tokenizer.model`.
+
+use bpe_tokenizer_core::model::{Alphabet, Model, Settings, Spaces, Unknown};
+use bpe_tokenizer_core::normalizers::Normalizer;
+use bpe_tokenizer_core::pretokenize::PreTokenizer;
+use bpe_tokenizer_core::special::AddedToken;
+use bpe_tokenizer_core::Result;
+use serde::Deserialize;
+
+/// All settings. `python/bpe_tokenizer/_core.pyi` describes them.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelSettings {
+    /// The added tokens.
+    pub added_tokens: Vec<AddedToken>,
+    normalizers: Vec<Normalizer>,
+    normalization: Option<String>,
+    pre_tokenizers: Vec<PreTokenizer>,
+    split_patterns: Vec<String>,
+    add_prefix_space: bool,
+    /// What merging begins with.
+    pub alphabet: Alphabet,
+    byte_fallback: bool,
+    unk_id: Option<u32>,
+    fuse_unk: bool,
+    keeps_gaps: bool,
+    requires_all_bytes: Option<bool>,
+    ignore_merges: bool,
+    decoder: Option<Spaces>,
+}
+
+impl ModelSettings {
+    /// Builds and checks a model with these settings.
+    ///
+    /// # Errors
+    ///
+    /// The model is refused, lacks a byte that it must have, or the normalisation form is unknown.
+    pub fn build(
+        self,
+        make: impl FnOnce(Settings, Vec<AddedToken>) -> Result<Model>,
+    ) -> Result<Model> {
+        let requires_all_bytes =
+            self.requires_all_bytes.unwrap_or(true) && self.alphabet == Alphabet::Bytes;
+        let form = self.normalization.map(|form| form.parse()).transpose()?;
+        let form = form.map(Normalizer::Form);
+        let prefix_space = self.add_prefix_space.then_some(PreTokenizer::PrefixSpace);
+        let splits = self.split_patterns.into_iter();
+        let splits = splits.map(PreTokenizer::isolated);
+        let settings = Settings {
+            normalizers: form.into_iter().chain(self.normalizers).collect(),
+            pre_tokenizers: prefix_space
+                .into_iter()
+                .chain(splits)
+                .chain(self.pre_tokenizers)
+                .collect(),
+            alphabet: self.alphabet,
+            byte_fallback: self.byte_fallback,
+            unknown: match self.unk_id {
+                Some(id) => Unknown::Token {
+                    id,
+                    fuse: self.fuse_unk,
+                },
+                None if self.keeps_gaps => Unknown::Gap,
+                None => Unknown::Dropped,
+            },
+            ignore_merges: self.ignore_merges,
+            spaces: self.decoder,
+        };
+        let model = make(settings, self.added_tokens)?;
+        if requires_all_bytes {
+            model.require_bytes()?;
+        }
+        Ok(model)
+    }
+}
