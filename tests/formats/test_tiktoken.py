@@ -350,7 +350,7 @@ def test_two_tokens_of_one_rank() -> None:
     twice: Any = SimpleNamespace(
         _mergeable_ranks=bytes_and() | {b"ab": 97}, _pat_str="a", _special_tokens={}, name="mine"
     )
-    with pytest.raises(FormatError, match=r"^the encoding .mine.: two tokens have the same rank"):
+    with pytest.raises(FormatError, match=r"^the encoding .mine.: duplicate rank"):
         format_.from_encoding(twice)
 
 

@@ -19,7 +19,6 @@ from bpe_tokenizer.compat.tiktoken.core import Encoding
 from bpe_tokenizer.errors import FormatError, OptionError
 from bpe_tokenizer.formats.tiktoken import published_ranks
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
-from bpe_tokenizer.formats.tiktoken.ranks import to_dict
 
 __all__ = ["ENCODINGS", "ENCODING_CONSTRUCTORS", "get_encoding", "list_encoding_names"]
 
@@ -112,7 +111,7 @@ def _published(name: str) -> dict[str, Any]:
     arguments: dict[str, Any] = {
         "name": name,
         "pat_str": encoding.split_pattern,
-        "mergeable_ranks": to_dict(published_ranks(name)),
+        "mergeable_ranks": published_ranks(name).to_dict(),
         "special_tokens": dict(encoding.special_tokens or {}),
     }
     if encoding.explicit_n_vocab is not None:

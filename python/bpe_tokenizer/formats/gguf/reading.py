@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
 from bpe_tokenizer.formats.gguf.file import Metadata
 from bpe_tokenizer.formats.gguf.patterns import LONG_S_STARTS, split_patterns_for
 from bpe_tokenizer.formats.gguf.pre_tokenizers import PreTokenizer
-from bpe_tokenizer.formats.gguf.scores import merges_from_scores
+from bpe_tokenizer.formats.gguf.scores import join, merges_from_scores
 from bpe_tokenizer.formats.gguf.tokens import TOKENS, FileTokens, Tokens
 from bpe_tokenizer.model import AddedToken, Decoder, Prepend, Replace
 
@@ -246,12 +245,6 @@ def unmergeable_newlines(texts: Iterable[str], merges: Sequence[Pair]) -> str | 
     for text in texts:
         if not text.strip("\n"):
             symbols = [b"\n"] * min(len(text), _MAX_NEWLINES)
-            while len(symbols) > 1:
-                found = [ranks.get(pair, len(merges)) for pair in pairwise(symbols)]
-                at = found.index(min(found))
-                if found[at] == len(merges):
-                    break
-                symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
-            if symbols != [text.encode()]:
+            if join(symbols, lambda left, right: ranks.get((left, right))) != [text.encode()]:
                 return text
     return None

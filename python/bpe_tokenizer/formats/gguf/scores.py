@@ -16,15 +16,17 @@ splits of a token into two tokens, in the order of the tokens' scores. This is e
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby, pairwise
+from typing import TypeVar
 
 from bpe_tokenizer.errors import FormatError, shorten
 
-__all__ = ["Pair", "last_merge", "merges_from_scores"]
+__all__ = ["Pair", "join", "last_merge", "merges_from_scores"]
 
 Pair = tuple[str, str]
+_Symbol = TypeVar("_Symbol", str, bytes)
 
 # The bound on copied characters for long tokens; the 256,000 tokens of Gemma copy 2 % of it.
 _MAX_WORK = 1_000_000_000
@@ -162,14 +164,33 @@ def last_merge(text: str, scores: Mapping[str, float]) -> Pair | None:
     >>> last_merge("abc", {"ab": -1, "bc": -2, "abc": -3})
     ('ab', 'c')
     """
-    symbols = list(text)
-    while len(symbols) > 2:
-        best, at = None, 0
-        for index, (left, right) in enumerate(pairwise(symbols)):
-            score = scores.get(left + right)
-            if score is not None and (best is None or score > best):
-                best, at = score, index
-        if best is None:
-            return None
+
+    def rank(left: str, right: str) -> float | None:
+        score = scores.get(left + right)
+        return None if score is None else -score
+
+    left, right, *others = join(list(text), rank, until=2)
+    return None if others else (left, right)
+
+
+def join(
+    symbols: list[_Symbol], rank: Callable[[_Symbol, _Symbol], float | None], until: int = 1
+) -> list[_Symbol]:
+    """Join the two neighbours of the lowest rank, the leftmost of equal ones, again and again.
+
+    Args:
+        symbols: The symbols.
+        rank: Returns the rank of two neighbours; None if they are never joined.
+        until: The number of symbols at which to stop.
+
+    >>> join(list("abab"), lambda left, right: {"ab": 1}.get(left + right))
+    ['ab', 'ab']
+    """
+    while len(symbols) > until:
+        ranks = [(rank(left, right), at) for at, (left, right) in enumerate(pairwise(symbols))]
+        found = [(best, at) for best, at in ranks if best is not None]
+        if not found:
+            break
+        _, at = min(found)
         symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
-    return symbols[0], symbols[1]
+    return symbols

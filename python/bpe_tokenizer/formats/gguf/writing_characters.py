@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats.gguf.pre_tokenizers import LINES
 from bpe_tokenizer.formats.gguf.reading import SPACE, has_byte_tokens, unmergeable_newlines
-from bpe_tokenizer.formats.gguf.scores import Pair, last_merge
+from bpe_tokenizer.formats.gguf.scores import Pair, join, last_merge
 from bpe_tokenizer.model import Metaspace, Prepend, Replace
 
 __all__ = ["Written", "write_characters"]
@@ -119,11 +118,5 @@ def _scores(texts: Sequence[str], merges: Sequence[Pair]) -> list[float]:
 
 def _last_merge(text: str, ranks: Mapping[Pair, int]) -> Pair | None:
     """The two symbols of the last merge of a token's text; None if merging does not make the token."""
-    symbols = list(text)
-    while len(symbols) > 2:
-        found = [ranks.get(pair, len(ranks)) for pair in pairwise(symbols)]
-        at = found.index(min(found))
-        if found[at] == len(ranks):
-            return None
-        symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
-    return (symbols[0], symbols[1]) if len(symbols) == 2 and (symbols[0], symbols[1]) in ranks else None
+    symbols = join(list(text), lambda left, right: ranks.get((left, right)), until=2)
+    return (symbols[0], symbols[1]) if tuple(symbols) in ranks else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from bpe_tokenizer.formats.huggingface.config import OWN_KEY
 from bpe_tokenizer.formats.json_file import Field, parse_json
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
 
-__all__ = ["DIGEST", "digest", "find_pair", "read_merges", "read_pair", "read_vocab"]
+__all__ = ["DIGEST", "digest", "find_pair", "merge_lines", "read_merges", "read_pair", "read_vocab"]
 
 # The key under `OWN_KEY` of tokenizer_config.json with the digest of the two files.
 DIGEST = "pair_sha256"
@@ -137,24 +137,43 @@ def read_merges(path: Path, data: bytes, vocab: Mapping[str, int]) -> tuple[list
     Raises:
         FormatError: A line is not a merge, or a token is not in the vocabulary.
     """
-    try:
-        lines = data.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path}: is not UTF-8 at offset {error.start}") from error
     merges: dict[tuple[str, str], None] = {}
-    for number, line in enumerate((line.removesuffix("\r") for line in lines), 1):
-        if not line or (number == 1 and line.startswith("#version")):
-            continue
-        left, _, right = line.partition(" ")
-        where = f"{path}, line {number}"
-        if not left or not right or " " in right:
-            raise FormatError(
-                f"{where}: {shorten(line)} is not a merge: it must be two tokens separated by a space"
-            )
+    for where, left, right in merge_lines(str(path), data):
         for token in (left, right, left + right):
             if token not in vocab:
                 raise FormatError(f"{where}: {shorten(token)} is not in the vocabulary")
         # Of duplicate merges the last counts, as in every other reader.
         merges.pop((left, right), None)
         merges[left, right] = None
-    return list(merges), not lines[-1]
+    return list(merges), not data or data.endswith(b"\n")
+
+
+def merge_lines(file: str, data: bytes) -> Iterator[tuple[str, str, str]]:
+    r"""Yield the merges of a file: the place of each for messages, and its two tokens.
+
+    Blank lines and a first line `#version` are skipped.
+
+    Args:
+        file: The file's name, for messages.
+        data: Its bytes.
+
+    Raises:
+        FormatError: A line is not a merge.
+
+    >>> list(merge_lines("merges.txt", b"#version: 0.2\na b\n"))
+    [('merges.txt: line 2', 'a', 'b')]
+    """
+    try:
+        lines = data.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{file}: is not UTF-8 at offset {error.start}") from error
+    for number, line in enumerate((line.removesuffix("\r") for line in lines), 1):
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        left, _, right = line.partition(" ")
+        where = f"{file}: line {number}"
+        if not left or not right or " " in right:
+            raise FormatError(
+                f"{where}: {shorten(line)} is not a merge: it must be two tokens separated by a space"
+            )
+        yield where, left, right

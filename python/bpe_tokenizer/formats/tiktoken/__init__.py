@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
@@ -32,7 +32,7 @@ from bpe_tokenizer.errors import (
 from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL, model_settings, tiktoken_pattern
 from bpe_tokenizer.formats.tiktoken.published import ENCODER_JSON, PUBLISHED, VOCAB_BPE, find_published
-from bpe_tokenizer.formats.tiktoken.ranks import Ranks, write_ranks
+from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
 from bpe_tokenizer.formats.tiktoken.special_tokens import (
     check_no_prefixes,
     to_added_tokens,
@@ -197,7 +197,7 @@ def load_named(
     return named_model(name, published_ranks(name, cache_dir=cache_dir, local_files_only=local_files_only))
 
 
-def named_model(name: str, ranks: Ranks) -> Model:
+def named_model(name: str, ranks: _core.RankTable) -> Model:
     """Return the model of a published encoding with these ranks."""
     encoding = PUBLISHED[name]
     settings = {"split_patterns": [encoding.split_pattern]}
@@ -206,7 +206,7 @@ def named_model(name: str, ranks: Ranks) -> Model:
 
 def published_ranks(
     name: str, *, cache_dir: str | os.PathLike[str] | None = None, local_files_only: bool = False
-) -> Ranks:
+) -> _core.RankTable:
     """Return the tokens of a published encoding and their ranks; arguments as for `load_named`."""
     from bpe_tokenizer.formats.tiktoken.cache import Cache
 
@@ -231,7 +231,7 @@ def published_ranks(
     return _core.RankTable.parse(cache.fetch(url, sha256), name)
 
 
-def cached_ranks(name: str, cache: Cache) -> Ranks | None:
+def cached_ranks(name: str, cache: Cache) -> _core.RankTable | None:
     """Return the tokens of a published encoding and their ranks; None if a cache does not hold its file."""
     url, sha256 = PUBLISHED[name].ranks
     data = cache.read(url, sha256)
@@ -242,7 +242,7 @@ def cached_ranks(name: str, cache: Cache) -> Ranks | None:
         if vocab is not None and ids is not None:
             from bpe_tokenizer.formats.tiktoken.data_gym import ranks_from_data_gym
 
-            return ranks_from_data_gym(vocab, ids)
+            return _rank_table(ranks_from_data_gym(vocab, ids), name)
     return None if data is None else _core.RankTable.parse(data, name)
 
 
@@ -328,7 +328,7 @@ def from_encoding(encoding: tiktoken.Encoding) -> Model:
             f"expected a tiktoken.Encoding, not {type(encoding).__name__}; from_tiktoken() also takes the "
             "name of a published encoding or the path of a rank file"
         ) from error
-    return _model(ranks, model_settings(pat_str), special, name)
+    return _model(_rank_table(ranks, name), model_settings(pat_str), special, name)
 
 
 def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
@@ -363,29 +363,24 @@ def to_encoding(model: Model, name: str) -> tiktoken.Encoding:
         raise FormatError(f"split_patterns: tiktoken cannot run {shorten(pat_str)}: {error}") from error
 
 
-def _model(ranks: Ranks, settings: Mapping[str, Any], special_tokens: SpecialTokens, source: str) -> Model:
+def _rank_table(ranks: Mapping[bytes, int], name: str) -> _core.RankTable:
+    return _core.RankTable.parse(write_ranks(ranks), name)
+
+
+def _model(
+    ranks: _core.RankTable, settings: Mapping[str, Any], special_tokens: SpecialTokens, source: str
+) -> Model:
     """Build a model from ranks; `source` is the file or encoding, for messages."""
-    has_rank: Callable[[int], bool]
-    if isinstance(ranks, _core.RankTable):
-        has_rank = ranks.has_rank
-    else:
-        vocab = {rank: token for token, rank in ranks.items()}
-        if len(vocab) < len(ranks):
-            raise FormatError(f"{source}: two tokens have the same rank")
-        has_rank = vocab.__contains__
     added = to_added_tokens(ranks, special_tokens)
     # Special tokens that fill holes between the ranks belong to the vocabulary, as in a trained model.
     fillers: dict[int, bytes] = {}
     for token in added:
         content = token.content.encode()
-        in_hole = token.id <= len(ranks) + len(fillers) and not (has_rank(token.id) or token.id in fillers)
-        if in_hole and content not in ranks:
+        in_hole = token.id <= len(ranks) + len(fillers) and token.id not in fillers
+        if in_hole and not ranks.has_rank(token.id) and content not in ranks:
             fillers[token.id] = content
     try:
-        if isinstance(ranks, _core.RankTable):
-            core = _core.Model.from_ranks(ranks, fillers, added_tokens=added, **settings)
-        else:
-            core = _core.Model(vocab | fillers, None, added_tokens=added, **settings)
+        core = _core.Model.from_ranks(ranks, fillers, added_tokens=added, **settings)
     except (ModelError, PatternError) as error:
         raise FormatError(f"{source}: {error}") from error
     return Model(core)

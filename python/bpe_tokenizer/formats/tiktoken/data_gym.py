@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.formats.gpt2.pair import merge_lines
 from bpe_tokenizer.formats.json_file import parse_json
 
 __all__ = ["ranks_from_data_gym"]
@@ -65,28 +66,19 @@ def _bytes_in_printable_order() -> list[int]:
 
 
 def _merged_tokens(vocab_bpe: bytes, name: str) -> list[bytes]:
-    try:
-        lines = vocab_bpe.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{name}: is not UTF-8 at offset {error.start}") from error
-    if not lines[0].startswith("#version"):
+    if not vocab_bpe.startswith(b"#version"):
         raise FormatError(f"{name}: line 1 must be the version, like '#version: 0.2'")
-    tokens = []
-    for number, line in enumerate(lines[1 : -1 if not lines[-1] else None], start=2):
-        parts = [_core.from_printable(part) for part in line.split(" ")]
-        if len(parts) != 2 or not parts[0] or not parts[1]:
-            raise FormatError(f"{name}: line {number}: must be the two tokens of a merge: {shorten(line)}")
-        tokens.append(parts[0] + parts[1])
-    return tokens
+    return [_to_bytes(where, left + right) for where, left, right in merge_lines(name, vocab_bpe)]
+
+
+def _to_bytes(where: str, written: str) -> bytes:
+    token = _core.from_printable(written)
+    if token is None:
+        raise FormatError(f"{where}: {shorten(written)} has a character outside the 256 printable bytes")
+    return token
 
 
 def _listed(encoder_json: bytes, name: str) -> dict[bytes, int]:
     document = parse_json(Path(name), encoder_json)
-    listed = {}
-    for written in document.members():
-        token = _core.from_printable(written)
-        if token is None:
-            raise FormatError(f"{name}: {shorten(written)} has a character outside the 256 printable bytes")
-        if token not in _SPECIAL:
-            listed[token] = document.get(written).id()
-    return listed
+    tokens = {_to_bytes(name, written): written for written in document.members()}
+    return {token: document.get(tokens[token]).id() for token in tokens if token not in _SPECIAL}

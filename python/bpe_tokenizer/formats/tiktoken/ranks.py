@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from bpe_tokenizer import _core
 
-__all__ = ["Ranks", "parse_ranks", "to_dict", "write_ranks"]
+__all__ = ["Ranks", "parse_ranks", "write_ranks"]
 
 # Tokens and their ranks: those of a file, or a dict.
 Ranks: TypeAlias = _core.RankTable | Mapping[bytes, int]
@@ -39,11 +39,6 @@ def parse_ranks(data: bytes, file: str) -> dict[bytes, int]:
     bpe_tokenizer.errors.FormatError: my.tiktoken: duplicate rank 0: tokens "a" and "ab"
     """
     return _core.RankTable.parse(data, file).to_dict()
-
-
-def to_dict(ranks: Ranks) -> dict[bytes, int]:
-    """Return ranks as a dict."""
-    return ranks.to_dict() if isinstance(ranks, _core.RankTable) else dict(ranks)
 
 
 def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
