@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
 from bpe_tokenizer.model import Model
 
 __all__ = [
+    "BYTE_TOKENS",
     "NOT_IN_UTF8",
+    "PRINTABLE_BYTES",
     "crosses_trailing_space",
     "drop_normalization",
     "require_byte_level",
@@ -20,6 +22,9 @@ __all__ = [
 
 # The bytes that never occur in UTF-8. A token may have the printable character of such a byte as its text.
 NOT_IN_UTF8 = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
+# The byte of each of GPT-2's printable characters, and of each token of byte fallback.
+PRINTABLE_BYTES: Mapping[str, int] = {_core.to_printable(bytes([byte])): byte for byte in range(256)}
+BYTE_TOKENS: Mapping[str, int] = {f"<0x{byte:02X}>": byte for byte in range(256)}
 
 # llama3's pattern splits trailing white space after its last newline, cl100k's does not: this matches a token
 # of the bytes of white space that crosses the place.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from bpe_tokenizer import _core
+from bpe_tokenizer.formats.capabilities import PRINTABLE_BYTES
 from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.json_file import parse_json
 
@@ -33,7 +33,6 @@ HEAD_BYTES = 2**16
 GPT2_PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+|"', re.DOTALL)
-_BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
 # Base64 in groups of four characters, and a number.
 _RANK = re.compile(rb"(?=(?:[^ ]{4})+ )[A-Za-z0-9+/]+={0,2} [0-9]{1,10}\r?")
 _FIRST_CHARACTER = {dict: "{", list: "[", str: '"', int: "0"}
@@ -142,13 +141,13 @@ def _is_gpt2_vocab(file: FileProbe) -> bool:
 def _is_gpt2_merges(file: FileProbe) -> bool:
     """Whether each line has two tokens, either printable bytes or merged on a line above."""
     has_version = file.head.startswith(b"#version")
-    known = set(_BYTES)
+    known = set(PRINTABLE_BYTES)
     for line in filter(bytes.strip, file.lines[has_version:][:100]):
         left, _, right = line.decode("utf-8", "replace").rstrip("\r").partition(" ")
         if not (left in known and right in known):
             return False
         known.add(left + right)
-    return len(known) > len(_BYTES) or has_version
+    return len(known) > len(PRINTABLE_BYTES) or has_version
 
 
 def is_tiktoken(file: FileProbe) -> bool:

@@ -13,19 +13,6 @@ from bpe_tokenizer.special_tokens import ROLES
 
 __all__ = ["Difference", "differences"]
 
-# Settings that may cause a difference of ids, in the order of encoding.
-_SETTINGS = (
-    "normalizers",
-    "pre_tokenizers",
-    "alphabet",
-    "ignore_merges",
-    "byte_fallback",
-    "unk_id",
-    "fuse_unk",
-    "keeps_gaps",
-    "decoder",
-)
-
 
 class Difference(NamedTuple):
     """A difference between two tokenizers.
@@ -144,10 +131,11 @@ def _as_text(token: bytes) -> str | bytes:
 
 def _changed_settings(before: CompiledModel, after: CompiledModel) -> str:
     old, new = before.model.core, after.model.core
+    became = new.settings
     different = [
-        f"{name} was {getattr(old, name)!r} and is {getattr(new, name)!r}"
-        for name in _SETTINGS
-        if getattr(old, name) != getattr(new, name)
+        f"{name} was {value!r} and is {became[name]!r}"
+        for name, value in old.settings.items()
+        if name != "added_tokens" and value != became[name]  # they are compared before
     ]
     if old.merges != new.merges:
         different.append("the merges differ")

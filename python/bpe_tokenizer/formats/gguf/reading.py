@@ -14,7 +14,7 @@ import numpy as np
 from bpe_tokenizer import _core
 from bpe_tokenizer.decoding import is_utf8
 from bpe_tokenizer.errors import FormatError, ModelError, shorten
-from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
+from bpe_tokenizer.formats.capabilities import BYTE_TOKENS, NOT_IN_UTF8, PRINTABLE_BYTES
 from bpe_tokenizer.formats.gguf.file import Metadata
 from bpe_tokenizer.formats.gguf.patterns import LONG_S_STARTS, split_patterns_for
 from bpe_tokenizer.formats.gguf.pre_tokenizers import PreTokenizer
@@ -23,7 +23,6 @@ from bpe_tokenizer.formats.gguf.tokens import TOKENS, FileTokens, Tokens
 from bpe_tokenizer.model import AddedToken, Decoder, Prepend, Replace
 
 __all__ = [
-    "BYTE_TOKENS",
     "MERGES",
     "SCORES",
     "SPACE",
@@ -38,7 +37,6 @@ __all__ = [
 MERGES = "tokenizer.ggml.merges"
 SCORES = "tokenizer.ggml.scores"
 SPACE = "▁"
-BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 Pair = tuple[bytes, bytes]
 
@@ -85,7 +83,7 @@ def read_byte_level(
     _check_unused(metadata, others, _is_unreachable)
     crossing = [text for start in LONG_S_STARTS for text in table.starting_with(_core.to_printable(start))]
     kept = [text for text in crossing if table.get(text) not in removed]
-    single = [_core.to_printable(bytes([byte])) for byte in range(256) if byte not in NOT_IN_UTF8]
+    single = [text for text, byte in PRINTABLE_BYTES.items() if byte not in NOT_IN_UTF8]
     return _core.Model.from_table(
         table,
         {tokens.texts[index] for index in excluded},
@@ -229,7 +227,7 @@ def read_scored(
 
 def has_byte_tokens(texts: Container[str]) -> list[bool]:
     """Return for each byte that occurs in UTF-8 whether its token is among the texts."""
-    return [text in texts for byte, text in enumerate(BYTE_TOKENS) if byte not in NOT_IN_UTF8]
+    return [text in texts for text, byte in BYTE_TOKENS.items() if byte not in NOT_IN_UTF8]
 
 
 def _check_byte_tokens(metadata: Metadata, tokens: Tokens, merges: Sequence[Pair]) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
-from bpe_tokenizer.formats.capabilities import drop_normalization, unmergeable_token
+from bpe_tokenizer.formats.capabilities import BYTE_TOKENS, drop_normalization, unmergeable_token
 from bpe_tokenizer.formats.gguf.file import ValueType
 from bpe_tokenizer.formats.gguf.patterns import matching_names
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, PreTokenizer
-from bpe_tokenizer.formats.gguf.reading import BYTE_TOKENS, MERGES, SCORES, lacks_bytes
+from bpe_tokenizer.formats.gguf.reading import MERGES, SCORES, lacks_bytes
 from bpe_tokenizer.formats.gguf.tokens import (
     TOKENS,
     TYPES,
@@ -39,7 +39,6 @@ ROLE_IDS = {
 }
 # Names of models for which llama.cpp lets tokens strip white space; "" is a model without stripping.
 _MODEL_NAMES = ("", "phi-3", "modern-bert")
-_BYTE_TOKENS = frozenset(BYTE_TOKENS)
 # llama.cpp needs a token for every id; this bounds the fillers.
 _MAX_HOLES = 1 << 20
 
@@ -100,7 +99,7 @@ def _tokens(core: _core.Model) -> tuple[list[str], list[TokenType]]:
     for index, data in vocab.items():
         texts[index] = _core.to_printable(data) if core.alphabet == "bytes" else data.decode()
         types[index] = TokenType.NORMAL
-        if core.byte_fallback and texts[index] in _BYTE_TOKENS:
+        if core.byte_fallback and texts[index] in BYTE_TOKENS:
             types[index] = TokenType.BYTE
     for token in core.added_tokens:
         texts[token.id] = token.content

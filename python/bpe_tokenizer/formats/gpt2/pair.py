@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
-from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError, TokenizerFileNotFoundError, shorten
+from bpe_tokenizer.formats.capabilities import PRINTABLE_BYTES
 from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.huggingface.config import OWN_KEY
 from bpe_tokenizer.formats.json_file import Field, parse_json
@@ -19,7 +19,6 @@ __all__ = ["DIGEST", "digest", "find_pair", "merge_lines", "read_merges", "read_
 
 # The key under `OWN_KEY` of tokenizer_config.json with the digest of the two files.
 DIGEST = "pair_sha256"
-_BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
 
 
 def find_pair(path: Path, merges: Path | None) -> tuple[Path, Path]:
@@ -113,7 +112,7 @@ def read_vocab(document: Field) -> dict[str, int]:
             raise document.error(
                 f"duplicate id {token_id}: tokens {shorten(owners[token_id])} and {shorten(token)}"
             )
-    for byte, written in enumerate(_BYTES):
+    for written, byte in PRINTABLE_BYTES.items():
         if written not in vocab:
             raise document.error(
                 f"has no token for the byte 0x{byte:02x}, written {shorten(written)}; it is not a vocabulary "

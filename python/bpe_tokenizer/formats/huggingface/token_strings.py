@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
-from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
+from bpe_tokenizer.formats.capabilities import BYTE_TOKENS, NOT_IN_UTF8
 from bpe_tokenizer.formats.huggingface.added_tokens import spells_other_bytes
 from bpe_tokenizer.model import AddedToken
 
 __all__ = ["TokenStrings", "Written", "added_token_fields", "write_tokens"]
-
-_BYTE_TOKEN = re.compile("<0x[0-9A-F]{2}>")
 
 
 class TokenStrings:
@@ -101,7 +98,7 @@ def _check_is_unused(core: _core.Model, token: AddedToken) -> None:
     in_bytes = core.alphabet == "bytes"
     spelled = _core.from_printable(token.content) if in_bytes else token.content.encode()
     symbol = len(token.content) == 1 and spelled is not None and not NOT_IN_UTF8.issuperset(spelled)
-    byte = core.byte_fallback and not in_bytes and _BYTE_TOKEN.fullmatch(token.content) is not None
+    byte = core.byte_fallback and not in_bytes and token.content in BYTE_TOKENS
     # One that is not special and may touch any character is always matched.
     piece = core.ignore_merges and token.single_word and not token.special
     if symbol or byte or piece:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, ModelError, PatternError, TokenizerError, shorten
-from bpe_tokenizer.formats.capabilities import crosses_trailing_space
+from bpe_tokenizer.formats.capabilities import BYTE_TOKENS, crosses_trailing_space
 from bpe_tokenizer.formats.huggingface.added_tokens import check_byte_spellings, check_matching
 from bpe_tokenizer.formats.huggingface.config import Config
 from bpe_tokenizer.formats.huggingface.decoder import (
@@ -25,7 +25,7 @@ from bpe_tokenizer.formats.huggingface.pre_tokenizer import (
     write_pre_tokenizer,
 )
 from bpe_tokenizer.formats.huggingface.token_strings import Written, added_token_fields, write_tokens
-from bpe_tokenizer.formats.huggingface.tokens import BYTE_TOKENS, Tokens, check_model, read_tokens
+from bpe_tokenizer.formats.huggingface.tokens import Tokens, check_model, read_tokens
 from bpe_tokenizer.formats.huggingface.tokens_beside import with_tokens_beside
 from bpe_tokenizer.formats.json_file import Field, read_step
 from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, AddedToken, Decoder, Step

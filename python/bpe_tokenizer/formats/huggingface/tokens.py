@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import shorten
-from bpe_tokenizer.formats.capabilities import NOT_IN_UTF8
+from bpe_tokenizer.formats.capabilities import BYTE_TOKENS, NOT_IN_UTF8, PRINTABLE_BYTES
 from bpe_tokenizer.formats.json_file import Field
 from bpe_tokenizer.model import AddedToken
 
-__all__ = ["BYTE_TOKENS", "MODEL_SETTINGS", "Tokens", "check_model", "read_tokens"]
+__all__ = ["MODEL_SETTINGS", "Tokens", "check_model", "read_tokens"]
 
 # The settings of a BPE model, in files and as attributes of `tokenizers.models.BPE`.
 MODEL_SETTINGS = (
@@ -24,10 +24,7 @@ MODEL_SETTINGS = (
     "ignore_merges",
 )
 _MODEL_FIELDS = frozenset(("type", *MODEL_SETTINGS, "vocab", "merges"))
-_BYTES = tuple(_core.to_printable(bytes([byte])) for byte in range(256))
-_TEXT_BYTES = frozenset(_BYTES[byte] for byte in range(256) if byte not in NOT_IN_UTF8)
-# The tokens of byte fallback.
-BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
+_TEXT_BYTES = frozenset(text for text, byte in PRINTABLE_BYTES.items() if byte not in NOT_IN_UTF8)
 
 
 @dataclass(frozen=True)
@@ -155,7 +152,7 @@ def check_model(model: Field) -> None:
 def _with_unknown(model: Field, tokens: Tokens) -> Tokens:
     """Drop settings for unknown tokens that a vocabulary with every byte never needs; check the others."""
     table = tokens.table
-    if tokens.in_bytes and all(byte in table for byte in _BYTES):
+    if tokens.in_bytes and all(byte in table for byte in PRINTABLE_BYTES):
         return replace(tokens, unk=None, byte_fallback=False)
     if tokens.in_bytes and tokens.byte_fallback and any(byte in table for byte in BYTE_TOKENS):
         raise model.get("byte_fallback").refused(

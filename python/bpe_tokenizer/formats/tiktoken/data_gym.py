@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.formats.capabilities import PRINTABLE_BYTES
 from bpe_tokenizer.formats.gpt2.pair import merge_lines
 from bpe_tokenizer.formats.json_file import parse_json
 
@@ -44,7 +45,7 @@ def ranks_from_data_gym(
     >>> ranks_from_data_gym(b"#version: 0.2\na b\n", ids)[b"ab"]
     256
     """
-    ranks = {bytes([byte]): rank for rank, byte in enumerate(_bytes_in_printable_order())}
+    ranks = {bytes([PRINTABLE_BYTES[text]]): rank for rank, text in enumerate(sorted(PRINTABLE_BYTES))}
     for token in _merged_tokens(vocab_bpe, names[0]):
         if token in ranks:
             raise FormatError(f"{names[0]}: duplicate token {shorten(token)}: two lines make it")
@@ -59,10 +60,6 @@ def ranks_from_data_gym(
             f"but the rank {ranks.get(token)} in {names[0]}"
         )
     return ranks
-
-
-def _bytes_in_printable_order() -> list[int]:
-    return sorted(range(256), key=lambda byte: _core.to_printable(bytes([byte])))
 
 
 def _merged_tokens(vocab_bpe: bytes, name: str) -> list[bytes]:
