@@ -475,7 +475,7 @@ def test_a_part_that_two_tokens_could_play(path: Path) -> None:
 
 
 def test_a_token_that_no_longer_ends_a_text_is_a_normal_one() -> None:
-    ids = {"<|tool_response>": 0, "</s>": 1}
+    ids = _core.TokenTable.from_strings([b"<|tool_response>", b"</s>"], "tokens")
     types = final_types(ids, [TokenType.CONTROL] * 2, {})
     assert types == [TokenType.CONTROL, TokenType.NORMAL]
 

@@ -133,7 +133,10 @@ REFUSED = [
         {"added_tokens": [AddedToken("<a>", 5_000_000, *[False] * 5)]},
         "ids: llama.cpp needs a token for each id",
     ),
-    ({"added_tokens": [AddedToken("b", 300, *[False] * 5)]}, "vocab: ids 98 and 300 are both written as 'b'"),
+    (
+        {"added_tokens": [AddedToken("b", 300, *[False] * 5)]},
+        'vocab: duplicate token "b": ids 98 and 300 are written alike',
+    ),
     (
         {
             "added_tokens": [AddedToken("STOP", 300, True, *[False] * 4)],

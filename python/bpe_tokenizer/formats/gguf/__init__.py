@@ -77,7 +77,7 @@ def load(path: str | Path) -> Model:
     metadata = read_metadata(check_path("path", path), _is_wanted)
     model = _read_model_name(metadata)
     tokens = read_tokens(metadata)
-    given = token_ids(metadata, len(tokens.texts))
+    given = token_ids(metadata, len(tokens.table))
     pre, pre_tokenizer = _pre_tokenizer(metadata, model)
     names = {name: metadata.text(f"general.{name}", "") for name in ("name", "architecture")}
     names["pre"] = metadata.text(_PRE, "")
@@ -88,7 +88,7 @@ def load(path: str | Path) -> Model:
     defaults = dict(_DEFAULT_IDS[model])
     if pre in ("chatglm-bpe", "glm4", "glm5"):
         del defaults["bos_token_id"]
-    ids = {name: index for name, index in defaults.items() if index < len(tokens.texts)} | given
+    ids = {name: index for name, index in defaults.items() if index < len(tokens.table)} | given
     if pre_tokenizer is None:
         core = read_scored(metadata, tokens, added, ids.get("unknown_token_id"))
     elif pre in CHARACTERS:

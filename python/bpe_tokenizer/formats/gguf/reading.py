@@ -19,7 +19,7 @@ from bpe_tokenizer.formats.gguf.file import Metadata
 from bpe_tokenizer.formats.gguf.patterns import LONG_S_STARTS, split_patterns_for
 from bpe_tokenizer.formats.gguf.pre_tokenizers import PreTokenizer
 from bpe_tokenizer.formats.gguf.scores import join, merges_from_scores
-from bpe_tokenizer.formats.gguf.tokens import TOKENS, FileTokens, Tokens
+from bpe_tokenizer.formats.gguf.tokens import TOKENS, Tokens
 from bpe_tokenizer.model import AddedToken, Decoder, Prepend, Replace
 
 __all__ = [
@@ -52,7 +52,7 @@ _MAX_UNREACHABLE = 30_000_000
 
 
 def read_byte_level(
-    metadata: Metadata, tokens: FileTokens, added: Sequence[AddedToken], pre_tokenizer: PreTokenizer
+    metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], pre_tokenizer: PreTokenizer
 ) -> _core.Model:
     """Read a model whose tokens are bytes, written as printable characters.
 
@@ -61,16 +61,16 @@ def read_byte_level(
     """
     outside: set[int] = set()
     for token in added:
-        data = _core.from_printable(tokens.texts[token.id])
+        data = _core.from_printable(tokens.table.text(token.id))
         if data != token.content.encode():
             _check_spelling(metadata, token, data, pre_tokenizer)
             outside.add(token.id)
     removed = outside | tokens.fillers()
-    table = tokens.ids
+    table = tokens.table
     unprintable = [index for index in table.unprintable() if index not in removed]
-    if sum(len(tokens.texts[index]) ** 2 for index in unprintable) > _MAX_UNREACHABLE:
+    if sum(len(tokens.table.text(index)) ** 2 for index in unprintable) > _MAX_UNREACHABLE:
         raise metadata.error(TOKENS, "the tokens that encode no bytes are too long for a vocabulary")
-    unreachable = {index: _unreachable_bytes(tokens.texts[index]) for index in unprintable}
+    unreachable = {index: _unreachable_bytes(tokens.table.text(index)) for index in unprintable}
     same = (table.get(_core.to_printable(data)) for data in unreachable.values())
     if len(set(unreachable.values())) < len(unreachable) or not removed.issuperset(
         index for index in same if index is not None
@@ -86,7 +86,7 @@ def read_byte_level(
     single = [text for text, byte in PRINTABLE_BYTES.items() if byte not in NOT_IN_UTF8]
     return _core.Model.from_table(
         table,
-        {tokens.texts[index] for index in excluded},
+        {tokens.table.text(index) for index in excluded},
         unreachable,
         added_tokens=added,
         split_patterns=split_patterns_for(pre_tokenizer, filter(None, map(_core.from_printable, kept))),
@@ -154,17 +154,17 @@ def _check_unused(
 
 
 def read_characters(
-    metadata: Metadata, tokens: FileTokens, added: Sequence[AddedToken], pre: str, pre_tokenizer: PreTokenizer
+    metadata: Metadata, tokens: Tokens, added: Sequence[AddedToken], pre: str, pre_tokenizer: PreTokenizer
 ) -> _core.Model:
     """Read a model with merges whose tokens are characters, a space written as "▁".
 
     Raises:
         FormatError: The model cannot be represented; names the problem.
     """
-    has_tokens = has_byte_tokens(tokens.ids)
+    has_tokens = has_byte_tokens(tokens.table)
     if any(has_tokens) and not all(has_tokens):
         raise metadata.error(TOKENS, "some of the tokens <0x00> to <0xFF> are missing")
-    table, others = tokens.ids.with_merges(metadata.strings(MERGES), set())
+    table, others = tokens.table.with_merges(metadata.strings(MERGES), set())
     _check_unused(metadata, others, lambda part: b" " in part)
     core = _core.Model.from_table(
         table,
@@ -180,7 +180,7 @@ def read_characters(
     _check_byte_tokens(metadata, tokens, core.merges)
     if pre != "sarvam-moe":
         # llama.cpp replaces a run of newlines by its token before it merges.
-        unmade = unmergeable_newlines(tokens.texts, core.merges)
+        unmade = unmergeable_newlines(tokens.texts(), core.merges)
         if unmade is not None:
             raise metadata.error(TOKENS, f"merging newlines does not make the token {shorten(unmade)}")
     return core
@@ -196,12 +196,12 @@ def read_scored(
     """
     scores = metadata.numbers(SCORES, "if")
     if scores is None:
-        scores = np.zeros(len(tokens.texts))
-    scores = scores[: len(tokens.texts)].astype(np.float32)
-    if len(scores) < len(tokens.texts) or np.isnan(scores).any():
-        raise metadata.error(SCORES, f"must be {len(tokens.texts)} numbers, one for each token")
+        scores = np.zeros(len(tokens.table))
+    scores = scores[: len(tokens.table)].astype(np.float32)
+    if len(scores) < len(tokens.table) or np.isnan(scores).any():
+        raise metadata.error(SCORES, f"must be {len(tokens.table)} numbers, one for each token")
     try:
-        pairs = merges_from_scores(dict(zip(tokens.texts, scores.tolist(), strict=True)))
+        pairs = merges_from_scores(dict(zip(tokens.texts(), scores.tolist(), strict=True)))
     except FormatError as error:
         raise metadata.error(TOKENS, str(error)) from None
     merges = [(left.encode(), right.encode()) for left, right in pairs]
@@ -211,14 +211,14 @@ def read_scored(
     fillers = tokens.fillers()
     try:
         return _core.Model(
-            {index: text.encode() for index, text in enumerate(tokens.texts) if index not in fillers},
+            {index: text.encode() for index, text in enumerate(tokens.texts()) if index not in fillers},
             merges,
             added_tokens=added,
             normalizers=[Prepend(prepend=SPACE), replace] if prefixed else [replace],
             alphabet="characters",
             byte_fallback=True,
             # llama.cpp fails on a character that has neither a token nor byte tokens.
-            unk_id=None if all(has_byte_tokens(tokens.ids)) else unk_id,
+            unk_id=None if all(has_byte_tokens(tokens.table)) else unk_id,
             decoder=Decoder(SPACE, byte_fallback=True, strip="one" if prefixed else "none"),
         )
     except ModelError as error:
@@ -232,7 +232,7 @@ def has_byte_tokens(texts: Container[str]) -> list[bool]:
 
 def _check_byte_tokens(metadata: Metadata, tokens: Tokens, merges: Sequence[Pair]) -> None:
     """Check that no merge has a byte token as a part, because byte tokens are not merged."""
-    suspicious = {text.encode() for text in tokens.texts if _BYTE_TOKEN_IN_TOKEN.search(text)}
+    suspicious = {text.encode() for text in tokens.texts() if _BYTE_TOKEN_IN_TOKEN.search(text)}
     if suspicious and not suspicious.isdisjoint(left + right for left, right in merges):
         raise metadata.error(TOKENS, "a byte token like <0x0A> is part of another token")
 

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Protocol
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
@@ -20,7 +19,6 @@ from bpe_tokenizer.model import AddedToken
 __all__ = [
     "TOKENS",
     "TYPES",
-    "FileTokens",
     "TokenType",
     "Tokens",
     "added_tokens",
@@ -131,61 +129,21 @@ _NEVER_STRIPPING = ("<unk>", "<s>", "<|endoftext|>")
 _ADDED_TYPES = (TokenType.UNKNOWN, TokenType.CONTROL, TokenType.USER_DEFINED)
 
 
-class Ids(Protocol):
-    """The id of each text: a dict or a `TokenTable`."""
-
-    def __contains__(self, text: object, /) -> bool:
-        """Return whether a text is a token."""
-
-    def __getitem__(self, text: str, /) -> int:
-        """Return the id of a text."""
-
-    def get(self, text: str, /) -> int | None:
-        """Return the id of a text, if it is a token."""
-
-
-class Texts(Protocol):
-    """The text of each id: a list, or those of a `TokenTable`."""
-
-    def __len__(self) -> int:
-        """Return the number of texts."""
-
-    def __getitem__(self, index: int, /) -> str:
-        """Return the text of an id."""
-
-    def __iter__(self) -> Iterator[str]:
-        """Return the texts in the order of the ids."""
-
-
-class _Texts:
-    """The texts of a table, made on use."""
-
-    def __init__(self, table: _core.TokenTable) -> None:
-        self._table = table
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    def __getitem__(self, index: int) -> str:
-        return self._table.text(index)
-
-    def __iter__(self) -> Iterator[str]:
-        return map(self._table.text, range(len(self)))
-
-
 @dataclass(frozen=True)
 class Tokens:
     """The tokens of a file, as llama.cpp sees them.
 
     Args:
-        texts: The text of each id, as the file writes it.
+        table: The text of each id, as the file writes it.
         types: The type of each id.
-        ids: The id of each text.
     """
 
-    texts: Texts
+    table: _core.TokenTable
     types: Sequence[TokenType]
-    ids: Ids
+
+    def texts(self) -> Iterator[str]:
+        """Return the texts in the order of the ids."""
+        return map(self.table.text, range(len(self.table)))
 
     @cached_property
     def unusual(self) -> list[tuple[int, TokenType]]:
@@ -196,14 +154,7 @@ class Tokens:
     def fillers(self) -> set[int]:
         """Return the ids that have no token: those of texts that fill a hole between the ids."""
         unused = [index for index, kind in self.unusual if kind is TokenType.UNUSED]
-        return {index for index in unused if self.texts[index] == filler_text(index)}
-
-
-@dataclass(frozen=True)
-class FileTokens(Tokens):
-    """The tokens of a file that is read."""
-
-    ids: _core.TokenTable
+        return {index for index in unused if self.table.text(index) == filler_text(index)}
 
 
 def filler_text(index: int) -> str:
@@ -217,7 +168,7 @@ def filler_text(index: int) -> str:
     return f"<unused {index}>"
 
 
-def read_tokens(metadata: Metadata) -> FileTokens:
+def read_tokens(metadata: Metadata) -> Tokens:
     """Read the tokens of a file.
 
     Raises:
@@ -236,7 +187,7 @@ def read_tokens(metadata: Metadata) -> FileTokens:
         types = list(map(_KINDS.__getitem__, numbers[: len(table)].tolist()))
     given = token_ids(metadata, len(table))
     try:
-        return FileTokens(_Texts(table), final_types(table, types, given), table)
+        return Tokens(table, final_types(table, types, given))
     except FormatError as error:
         raise metadata.error(TOKENS, str(error)) from None
 
@@ -266,7 +217,9 @@ def token_ids(metadata: Metadata, count: int) -> dict[str, int]:
     return given
 
 
-def final_types(ids: Ids, types: Sequence[TokenType], given: Mapping[str, int]) -> list[TokenType]:
+def final_types(
+    ids: _core.TokenTable, types: Sequence[TokenType], given: Mapping[str, int]
+) -> list[TokenType]:
     """Return the types of tokens as llama.cpp changes them by their texts.
 
     Args:
@@ -278,7 +231,8 @@ def final_types(ids: Ids, types: Sequence[TokenType], given: Mapping[str, int]) 
         FormatError: Two tokens may have a role that makes a token a control token; llama.cpp takes the one
             that comes first in its hash table.
 
-    >>> final_types({"a": 0, "<|im_end|>": 1}, [TokenType.NORMAL, TokenType.USER_DEFINED], {})
+    >>> ids = _core.TokenTable.from_strings([b"a", b"<|im_end|>"], "tokens")
+    >>> final_types(ids, [TokenType.NORMAL, TokenType.USER_DEFINED], {})
     [<TokenType.NORMAL: 1>, <TokenType.CONTROL: 3>]
     """
     final = list(types)
@@ -324,10 +278,10 @@ def added_tokens(
     Raises:
         FormatError: The name requires tokens that are missing.
     """
-    strips_left, strips_right = _stripping(tokens.ids, name, architecture, pre)
+    strips_left, strips_right = _stripping(tokens.table, name, architecture, pre)
     return [
         AddedToken(
-            text := tokens.texts[index],
+            text := tokens.table.text(index),
             index,
             special=kind is not TokenType.USER_DEFINED,
             lstrip=text in strips_left,
@@ -338,7 +292,7 @@ def added_tokens(
     ]
 
 
-def _stripping(ids: Ids, name: str, architecture: str, pre: str) -> tuple[Collection[str], bool]:
+def _stripping(ids: _core.TokenTable, name: str, architecture: str, pre: str) -> tuple[Collection[str], bool]:
     """The tokens that strip white space before them, and whether all strip white space after them."""
     name = name.lower()
     if any(part in pre for part in ("jina-v2-de", "jina-v2-es", "jina-v2-code")) or any(

@@ -55,7 +55,7 @@ def metadata_pairs(model: Model) -> Pairs:
     kept = model.config.get(CONFIG_KEY)
     kept = kept if isinstance(kept, Mapping) else {}
     texts, types = _tokens(core)
-    tokens = Tokens(texts, types, _ids_by_text(texts))
+    tokens = Tokens(_table(texts), types)
     ids, adds = _ids(model, kept, len(texts))
     if core.alphabet == "bytes":
         written = _write_byte_level(core, kept.get("pre"))
@@ -107,18 +107,14 @@ def _tokens(core: _core.Model) -> tuple[list[str], list[TokenType]]:
     return texts, types
 
 
-def _ids_by_text(texts: Sequence[str]) -> dict[str, int]:
+def _table(texts: Sequence[str]) -> _core.TokenTable:
     zero = next((text for text in texts if "\0" in text), None)
     if zero is not None:
         raise FormatError(f"vocab: the token {shorten(zero)} has a zero byte, where llama.cpp ends its text")
-    ids = {text: index for index, text in enumerate(texts)}
-    if len(ids) < len(texts):
-        index = next(index for index, text in enumerate(texts) if ids[text] != index)
-        raise FormatError(
-            f"vocab: ids {index} and {ids[texts[index]]} are both written as {shorten(texts[index])}, "
-            "and llama.cpp refuses duplicate texts"
-        )
-    return ids
+    try:
+        return _core.TokenTable.from_strings([text.encode() for text in texts], "vocab")
+    except FormatError as error:
+        raise FormatError(f"{error} are written alike, and llama.cpp refuses duplicate texts") from None
 
 
 def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre: str) -> str:
@@ -132,7 +128,7 @@ def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre:
                 f"normalized: llama.cpp does not find {shorten(token.content)} in normalised text"
             )
     wanted = [token._replace(normalized=False) for token in wanted]
-    tokens = dataclasses.replace(tokens, types=final_types(tokens.ids, tokens.types, ids))
+    tokens = dataclasses.replace(tokens, types=final_types(tokens.table, tokens.types, ids))
     for name in _MODEL_NAMES:
         if not name or any(token.lstrip or token.rstrip for token in wanted):
             try:
