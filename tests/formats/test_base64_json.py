@@ -167,7 +167,7 @@ def _saved_vocab(tmp_path: Path) -> dict[str, str]:
         ({"merges": [["YQ==", ""]]}, r"merges\[0\]: .* is not a pair"),
         ({"merges": [["YQ==", "Yg=="]]}, '"ab" is not in the vocabulary'),
         ({"ignore_merges": 1}, "ignore_merges: must be true or false"),
-        ({"alphabet": "runes"}, 'unknown alphabet "runes"'),
+        ({"alphabet": "runes"}, "alphabet: 'runes' must be one of bytes, characters"),
         ({"alphabet": 1}, "alphabet: must be a string"),
         ({"unk_id": 999}, "the unknown token's id 999 is not in the vocabulary"),
         ({"unk_id": 2**40}, "unk_id: must be an id"),

@@ -6,11 +6,12 @@ use crate::model::Model;
 use crate::reader::Reader;
 use crate::rows::rows;
 use crate::sequence::{byte_pairs, items, patterns};
-use crate::settings::{added_token, parse_form, value_of};
+use crate::settings::{added_token, value_of};
 use crate::text::PyText;
 use bpe_tokenizer_core::error::utf8;
 use bpe_tokenizer_core::interrupt::Poller;
 use bpe_tokenizer_core::model::Settings;
+use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::normalizers::Normalizer;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::reserve::{append, push, with_capacity};
@@ -153,7 +154,8 @@ impl PieceCounter {
         spill_directory: Option<PathBuf>,
         sample: Option<u64>,
     ) -> PyResult<Self> {
-        let form = parse_form(normalization).or_raise(py)?;
+        let form = normalization.map(|form| form.parse::<Normalization>());
+        let form = form.transpose().or_raise(py)?;
         let limits = Limits {
             max_memory,
             spill_directory,

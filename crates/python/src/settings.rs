@@ -5,9 +5,7 @@ use crate::constructors;
 use crate::sequence::patterns;
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::Spaces;
-use bpe_tokenizer_core::normalize::Normalization;
 use bpe_tokenizer_core::special::AddedToken;
-use bpe_tokenizer_core::Result;
 use bpe_tokenizer_formats::settings::ModelSettings;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -32,10 +30,6 @@ pub fn value_of<T: Copy>(
     })
 }
 
-pub fn parse_form(normalization: Option<String>) -> Result<Option<Normalization>> {
-    normalization.map(|name| name.parse()).transpose()
-}
-
 /// The keyword arguments of a model other than its vocabulary and merges. Python's `json` writes a named tuple as an array.
 pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<ModelSettings> {
     let Some(keywords) = keywords else {
@@ -52,18 +46,17 @@ pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<ModelSett
         patterns(&given)?;
     }
     let json = py.import("json")?.call_method1("dumps", (others,))?;
-    let settings = serde_json::from_str(json.extract()?);
-    let settings = settings.map_err(|error| {
+    let json = serde_json::from_str(json.extract()?);
+    let settings = json.and_then(serde_json::from_value::<ModelSettings>);
+    let mut settings = settings.map_err(|error| {
         exception(
             py,
             "OptionError",
             format!("the settings of a model: {error}"),
         )
     })?;
-    Ok(ModelSettings {
-        added_tokens,
-        ..settings
-    })
+    settings.added_tokens = added_tokens;
+    Ok(settings)
 }
 
 pub fn each<'py, T>(

@@ -7,7 +7,7 @@ import math
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -123,6 +123,12 @@ class Field:
         if isinstance(self.value, str):
             return self.value
         raise self._wrong("a string")
+
+    def one_of(self, names: Sequence[str]) -> Any:
+        """Return the string, which is one of these."""
+        if self.text() in names:
+            return self.value
+        raise self.refused(f"must be one of {', '.join(names)}")
 
     def flag(self, default: bool | None = None) -> bool:
         """Return the boolean, or the default for null."""

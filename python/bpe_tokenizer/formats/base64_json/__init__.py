@@ -44,8 +44,8 @@ __all__ = ["FORMAT", "load", "save"]
 FORMAT = "bpe_tokenizer"
 _VERSION = 1
 
+_ALPHABETS = ("bytes", "characters")
 _STRIPS = ("none", "one", "first", "joined")
-_FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
 # The settings of the core's Model.
 _SWITCHES = ("byte_fallback", "fuse_unk", "keeps_gaps", "requires_all_bytes", "ignore_merges")
 _SETTINGS = ("normalizers", "pre_tokenizers", "alphabet", "unk_id", "decoder", *_SWITCHES)
@@ -173,7 +173,7 @@ def _read_settings(document: Field) -> dict[str, Any]:
         elif name == "decoder":
             settings[name] = _read_decoder(field)
         else:
-            settings[name] = field.id() if name == "unk_id" else field.text()
+            settings[name] = field.id() if name == "unk_id" else field.one_of(_ALPHABETS)
     return settings
 
 
@@ -181,8 +181,7 @@ def _read_decoder(field: Field) -> Decoder:
     decoder = read_fields(field, Decoder())
     if len(decoder.space) != 1:
         raise field.item(0).refused("must be one character")
-    if decoder.strip not in _STRIPS:
-        raise field.item(2).refused(f"must be one of {', '.join(_STRIPS)}")
+    field.item(2).one_of(_STRIPS)
     return decoder
 
 
@@ -198,7 +197,7 @@ def _read_step(field: Field, known: Mapping[str, Step]) -> Step:
 
 def _read_added_token(field: Field) -> AddedToken:
     content, token_id = field.need("content").text(), field.need("id").id()
-    return AddedToken(content, token_id, *(field.need(flag).flag() for flag in _FLAGS))
+    return AddedToken(content, token_id, *(field.need(flag).flag() for flag in AddedToken._fields[2:]))
 
 
 def _read_named_tokens(field: Field) -> dict[str, str]:

@@ -30,10 +30,7 @@ __all__ = ["fetch", "load", "parse_name"]
 _SETTINGS = ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer_config.json")
 _COMPANIONS = {
     "tokenizer.json": _SETTINGS,
-    "vocab.json": ("merges.txt", *_SETTINGS),
-    "merges.txt": ("vocab.json", *_SETTINGS),
-    "encoder.json": ("vocab.bpe", *_SETTINGS),
-    "vocab.bpe": ("encoder.json", *_SETTINGS),
+    **{name: (other, *_SETTINGS) for pair in GPT2_PAIRS for name, other in (pair, pair[::-1])},
 }
 # Most repositories lack these. A cache filled by other programs may not record that.
 _OPTIONAL_FILES = ("special_tokens_map.json", "added_tokens.json", "chat_template.jinja")

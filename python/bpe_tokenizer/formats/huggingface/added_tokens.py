@@ -17,7 +17,7 @@ __all__ = [
     "spells_other_bytes",
 ]
 
-FLAGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
+FLAGS = AddedToken._fields[2:]
 
 
 def spells_other_bytes(content: str, ignore_merges: bool) -> bool:

@@ -110,9 +110,7 @@ def _read_byte_level(step: Field) -> list[PreTokenizer]:
 def _read_metaspace(step: Field) -> Metaspace:
     """Read `prepend_scheme`, or the older `add_prefix_space`, which must not contradict it."""
     scheme = step.get("prepend_scheme")
-    value: Any = "always" if "prepend_scheme" not in step.members() else scheme.text()
-    if value not in _SCHEMES:
-        raise scheme.refused(f"must be one of {', '.join(_SCHEMES)}")
+    value: Any = "always" if "prepend_scheme" not in step.members() else scheme.one_of(_SCHEMES)
     if not step.get("add_prefix_space").flag(default=True) and value != "never":
         raise step.get("add_prefix_space").refused(
             f'contradicts the prepend_scheme {value!r}; remove it, and set "prepend_scheme" to "never"'
@@ -137,7 +135,7 @@ def _read_splits(step: Field) -> list[Split]:
         return [Split(pattern=r"\p{N}" if each else r"\p{N}+")]
     if kind == "Punctuation":
         behavior = step.get("behavior")
-        return [_punctuation("Isolated" if behavior.is_null else _read_behavior(behavior))]
+        return [_punctuation("Isolated" if behavior.is_null else behavior.one_of(_BEHAVIORS))]
     if kind == "BertPreTokenizer":
         return [_SPACES, _punctuation("Isolated")]
     if kind == "Whitespace":
@@ -158,15 +156,9 @@ def _read_splits(step: Field) -> list[Split]:
     )
 
 
-def _read_behavior(field: Field) -> Any:
-    if field.text() not in _BEHAVIORS:
-        raise field.refused(f"must be one of {', '.join(_BEHAVIORS)}")
-    return field.text()
-
-
 def _read_split(step: Field) -> Split:
     pattern = read_pattern(step.need("pattern"))
-    behavior = _read_behavior(step.need("behavior"))
+    behavior = step.need("behavior").one_of(_BEHAVIORS)
     inverted = step.need("invert").flag()
     removes_gaps = behavior == "Removed" and inverted
     # "Isolated" keeps matches and the text between them, so `invert` has no effect.
