@@ -267,7 +267,7 @@ def test_an_encoding_that_a_model_cannot_hold_is_refused_by_name() -> None:
     "pattern", [named.patterns[0] for named in NAMED_PATTERNS.values() if len(named.patterns) == 1]
 )
 def test_published_patterns_match_everything(pattern: str) -> None:
-    assert model_settings(pattern) == {"split_patterns": [pattern]}
+    assert model_settings(pattern) == {"pre_tokenizers": [Split(pattern=pattern)]}
     texts = [*TEXTS, "".join(map(chr, [*range(0xD800), *range(0xE000, 0x11000), 0x1F600, 0xE0100, 0x10FFFF]))]
     all_pieces = _core.Encoder(core({}, [], split_patterns=[pattern]))
     matches = _core.Encoder(

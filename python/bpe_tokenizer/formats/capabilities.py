@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
-from bpe_tokenizer.model import Model
+from bpe_tokenizer.model import Model, Split
 
 __all__ = [
     "BYTE_TOKENS",
@@ -15,6 +15,7 @@ __all__ = [
     "PRINTABLE_BYTES",
     "crosses_trailing_space",
     "drop_normalization",
+    "keeping_matches",
     "require_byte_level",
     "require_mergeable",
     "unmergeable_token",
@@ -41,6 +42,20 @@ def crosses_trailing_space(vocab: Iterable[bytes]) -> bytes | None:
     b' \n '
     """
     return next(filter(_TRAILING_SPACE.match, vocab), None)
+
+
+def keeping_matches(pattern: str) -> Split:
+    r"""Return the step that keeps the matches of a pattern and drops the text between them.
+
+    Raises:
+        PatternError: The pattern is not supported.
+
+    >>> keeping_matches(r"\w+").behavior, keeping_matches(r"\w+|\W").behavior
+    ('Removed', 'Isolated')
+    """
+    if _core.SplitPattern(pattern).covers_every_text:
+        return Split(pattern=pattern)
+    return Split(pattern=pattern, behavior="Removed", invert=True)
 
 
 def drop_normalization(form: str) -> str:

@@ -26,7 +26,7 @@ from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError, shorten
-from bpe_tokenizer.formats.capabilities import require_mergeable
+from bpe_tokenizer.formats.capabilities import keeping_matches, require_mergeable
 from bpe_tokenizer.formats.files import read_bytes
 from bpe_tokenizer.formats.python_regex import python_objection
 from bpe_tokenizer.model import AddedToken, Model, Split
@@ -145,15 +145,13 @@ def _read_pattern(path: Path, pattern: str) -> list[Split]:
             path, 2, "the pattern begins or ends with white space, which minbpe strips; write a space as [ ]"
         )
     try:
-        covers = _core.SplitPattern(pattern).covers_every_text
+        step = keeping_matches(pattern)
     except PatternError as error:
         raise _error(path, 2, f"the pattern is not supported: {error}") from error
     problem = python_objection(pattern)
     if problem is not None:
         raise _error(path, 2, f"the pattern {shorten(pattern)} {problem}")
-    if covers:
-        return [Split(pattern=pattern)]
-    return [Split(pattern=pattern, behavior="Removed", invert=True)]
+    return [step]
 
 
 def _read_merges(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
+from bpe_tokenizer.formats.capabilities import keeping_matches
 from bpe_tokenizer.formats.huggingface.components import (
     flatten_sequence,
     join_sequence,
@@ -160,10 +160,10 @@ def _read_split(step: Field) -> Split:
     pattern = read_pattern(step.need("pattern"))
     behavior = step.need("behavior").one_of(_BEHAVIORS)
     inverted = step.need("invert").flag()
-    removes_gaps = behavior == "Removed" and inverted
-    # "Isolated" keeps matches and the text between them, so `invert` has no effect.
-    if behavior == "Isolated" or (removes_gaps and _core.SplitPattern(pattern).covers_every_text):
+    if behavior == "Isolated":  # it keeps matches and the text between them, so `invert` has no effect
         return Split(pattern=pattern)
+    if behavior == "Removed" and inverted:
+        return keeping_matches(pattern)
     return Split(pattern=pattern, behavior=behavior, invert=inverted)
 
 

@@ -6,10 +6,12 @@ is a piece too. Published patterns match everything.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, PatternError, shorten
+from bpe_tokenizer.formats.capabilities import keeping_matches
 from bpe_tokenizer.model import Split
 
 __all__ = ["MATCH_ALL", "model_settings", "tiktoken_pattern"]
@@ -24,18 +26,11 @@ def model_settings(pat_str: str) -> dict[str, Any]:
     >>> model_settings(r"\w+")
     {'pre_tokenizers': [Split(type='Split', pattern='\\w+', behavior='Removed', invert=True)]}
     >>> model_settings(r"\w+|\W")
-    {'split_patterns': ['\\w+|\\W']}
+    {'pre_tokenizers': [Split(type='Split', pattern='\\w+|\\W', behavior='Isolated', invert=False)]}
     """
-    if _covers_every_text(pat_str):
-        return {"split_patterns": [pat_str]}
-    return {"pre_tokenizers": [Split(pattern=pat_str, behavior="Removed", invert=True)]}
-
-
-def _covers_every_text(pattern: str) -> bool:
-    try:
-        return _core.SplitPattern(pattern).covers_every_text
-    except PatternError:
-        return False  # the model refuses it
+    with contextlib.suppress(PatternError):
+        return {"pre_tokenizers": [keeping_matches(pat_str)]}
+    return {"split_patterns": [pat_str]}  # the model refuses it
 
 
 def tiktoken_pattern(core: _core.Model, name: str) -> str:
@@ -56,7 +51,7 @@ def tiktoken_pattern(core: _core.Model, name: str) -> str:
     if len(patterns) > 1:
         raise FormatError(f"split_patterns: {name} can hold one pattern, not {len(patterns)} in sequence")
     pattern = patterns[0] if patterns else MATCH_ALL
-    if not _covers_every_text(pattern):
+    if not _core.SplitPattern(pattern).covers_every_text:
         raise FormatError(
             f"split_patterns: {name} drops what a pattern leaves unmatched, and {shorten(pattern)} may leave "
             r"text unmatched; add branches that match it, such as |\s+|\S"
