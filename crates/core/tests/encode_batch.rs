@@ -157,7 +157,12 @@ fn normalizers() -> Vec<Vec<Normalizer>> {
         vec![form(Normalization::Nfkc), Normalizer::Lowercase],
         vec![form(Normalization::Nfd), strip(true, false)],
         vec![strip(false, true)],
-        vec![strip(true, true), Normalizer::Prepend("_".to_owned())],
+        vec![
+            strip(true, true),
+            Normalizer::Prepend {
+                prepend: "_".to_owned(),
+            },
+        ],
         vec![replace(" ")],
     ]
 }
@@ -182,7 +187,6 @@ fn steps() -> Vec<Vec<PreTokenizer>> {
             pattern: r"\w+".to_owned(),
             behavior,
             invert: false,
-            bytes: false,
         })
     };
     let others = [
