@@ -1,4 +1,4 @@
-//! The settings of a model as JSON: what the keyword arguments of Python's `Model`, packed models and our own files say.
+//! The settings of a model as JSON: the keyword arguments of Python's `Model`, and a part of packed models.
 //!
 //! A step, a decoder or an added token is the array of the values of its named tuple in `bpe_tokenizer.model`.
 
@@ -73,5 +73,70 @@ impl ModelSettings {
             model.require_bytes()?;
         }
         Ok(model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bpe_tokenizer_core::model::{Strip, Vocabulary};
+    use bpe_tokenizer_core::normalize::Normalization;
+
+    #[test]
+    fn settings_are_arrays_of_named_tuples() {
+        let json = r#"{
+            "added_tokens": [["<s>", 1, true, false, false, true, false]],
+            "normalizers": [["NFC"], ["Strip", true, false], ["Prepend", "_"]],
+            "pre_tokenizers": [["SplitBytes", "a", "Removed", true], ["Metaspace", "_", "first", false]],
+            "add_prefix_space": true, "alphabet": "characters", "unk_id": 0, "decoder": ["_", true, "first"]
+        }"#;
+        let given: ModelSettings = serde_json::from_str(json).unwrap();
+        let vocabulary = Vocabulary::new(vec![(0, b"a".to_vec())]).unwrap();
+        let make = |settings, added| Model::with_merge_ids(vocabulary, Vec::new(), settings, added);
+        let model = given.build(make).unwrap();
+        let settings = model.settings();
+        assert!(model.added()[0].rstrip && !model.added()[0].lstrip);
+        assert_eq!(
+            settings.normalizers,
+            [
+                Normalizer::Form(Normalization::Nfc),
+                Normalizer::Strip {
+                    left: true,
+                    right: false
+                },
+                Normalizer::Prepend {
+                    prepend: "_".to_owned()
+                },
+            ]
+        );
+        assert_eq!(settings.pre_tokenizers[0], PreTokenizer::PrefixSpace);
+        assert!(matches!(
+            settings.pre_tokenizers[1],
+            PreTokenizer::SplitBytes(_)
+        ));
+        let strip = settings.spaces.as_ref().map(|spaces| spaces.strip);
+        assert_eq!(strip, Some(Strip::FirstToken));
+    }
+
+    #[test]
+    fn an_error_lists_the_known_names() {
+        for (json, expected) in [
+            (
+                r#"{"alphabet": "runes"}"#,
+                "expected `bytes` or `characters`",
+            ),
+            (
+                r#"{"pre_tokenizers": [["Cut"]]}"#,
+                "expected one of `Split`",
+            ),
+            (
+                r#"{"normalizers": [["NFX"]]}"#,
+                "unknown step of normalisation",
+            ),
+            (r#"{"decode": null}"#, "unknown field `decode`"),
+        ] {
+            let error = serde_json::from_str::<ModelSettings>(json).err().unwrap();
+            assert!(error.to_string().contains(expected), "{error}");
+        }
     }
 }
