@@ -43,7 +43,6 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let options = MergeOptions {
-        vocab_size: 256 + u32::from(header[0] % 48),
         reserved: (0..u32::from(header[1] % 4))
             .map(|index| 257 + 3 * index)
             .collect(),
@@ -53,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
             _ => TieBreak::HuggingFace,
         },
         max_token_length: (header[4] < 100).then_some(usize::from(header[4] % 9)),
-        threads: 1,
+        ..MergeOptions::new(256 + u32::from(header[0] % 48))
     };
     let pieces = match header[5] & 1 {
         0 => count(

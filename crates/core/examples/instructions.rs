@@ -11,7 +11,7 @@ use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::text::Text;
 use bpe_tokenizer_core::train::counts::{CountCall, Counted, Counter, Limits};
 use bpe_tokenizer_core::train::merges::{
-    train_merges, Callbacks, Learned, MergeOptions, TieBreak, WarmStart,
+    train_merges, Callbacks, Learned, MergeOptions, WarmStart,
 };
 use bpe_tokenizer_core::{Encoder, Error, Interrupt, Model, Result};
 
@@ -108,14 +108,7 @@ fn measured<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 fn learn(counted: &mut Counted) -> Result<Learned> {
-    let options = MergeOptions {
-        vocab_size: VOCAB_SIZE,
-        reserved: Vec::new(),
-        min_frequency: 2,
-        tie_break: TieBreak::Largest,
-        max_token_length: None,
-        threads: 1,
-    };
+    let options = MergeOptions::new(VOCAB_SIZE);
     let start = WarmStart::default();
     let never = Interrupt::never();
     let mut callbacks = |_, _| {};

@@ -12,9 +12,7 @@ use bpe_tokenizer_core::model::{Settings, Vocabulary};
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::text::{from_printable, to_printable, Text};
 use bpe_tokenizer_core::train::counts::{CountCall, Counted, Counter, Limits};
-use bpe_tokenizer_core::train::merges::{
-    train_merges, Callbacks, MergeOptions, TieBreak, WarmStart,
-};
+use bpe_tokenizer_core::train::merges::{train_merges, Callbacks, MergeOptions, WarmStart};
 use bpe_tokenizer_core::{Encoder, Error, Interrupt, Model};
 use bpe_tokenizer_formats::tokenizer_json::read_tokenizer_json;
 use std::fs;
@@ -70,14 +68,7 @@ fn encode(encoder: &Encoder, text: &str) -> Outcome<Vec<u32>> {
 }
 
 fn train(text: &str) -> Outcome<Model> {
-    let options = MergeOptions {
-        vocab_size: 1000,
-        reserved: Vec::new(),
-        min_frequency: 2,
-        tie_break: TieBreak::Largest,
-        max_token_length: None,
-        threads: 1,
-    };
+    let options = MergeOptions::new(1000);
     let (patterns, limits) = ([PATTERN.to_owned()], Limits::default());
     let counter = Counter::new(&patterns, None, Vec::new(), options.threads, limits)?;
     let (mut counted, interrupt) = (Counted::default(), Interrupt::never());

@@ -7,9 +7,7 @@ use bpe_tokenizer_core::model::Settings;
 use bpe_tokenizer_core::pretokenize::PreTokenizer;
 use bpe_tokenizer_core::special::AddedToken;
 use bpe_tokenizer_core::train::counts::{CountCall, Counted, Counter, Limits};
-use bpe_tokenizer_core::train::merges::{
-    train_merges, Callbacks, MergeOptions, TieBreak, WarmStart,
-};
+use bpe_tokenizer_core::train::merges::{train_merges, Callbacks, MergeOptions, WarmStart};
 use bpe_tokenizer_core::{Error, Interrupt, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -83,12 +81,9 @@ pub fn train(options: Options, bytes: &[u8], answer: &mut Answer) -> Result<Toke
     let mut pieces = counts.sorted()?;
     pieces.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
     let merge_options = MergeOptions {
-        vocab_size: options.vocab_size,
         reserved: added.iter().map(|token| token.id).collect(),
         min_frequency: options.min_frequency,
-        tie_break: TieBreak::Largest,
-        max_token_length: None,
-        threads: 1,
+        ..MergeOptions::new(options.vocab_size)
     };
     let mut pair_counts = Vec::new();
     let mut merged = |count| pair_counts.push(u32::try_from(count).unwrap_or(u32::MAX));

@@ -111,7 +111,6 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::super::counts::{CountCall, Limits};
-    use super::super::merges::TieBreak;
     use super::*;
 
     /// Frequent words, and many rare ones.
@@ -143,14 +142,7 @@ mod tests {
             let spilled = counter.spilled_bytes(&counted) > 0;
             let totals = counter.totals(&mut counted, &never).unwrap();
             let needs = counter.needs(&mut counted, min_count, &never).unwrap();
-            let options = MergeOptions {
-                vocab_size: 400,
-                reserved: Vec::new(),
-                min_frequency: 2,
-                tie_break: TieBreak::Largest,
-                max_token_length: None,
-                threads: 1,
-            };
+            let options = MergeOptions::new(400);
             let learned = counter.train(
                 &mut counted,
                 &needs,

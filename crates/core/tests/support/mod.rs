@@ -19,12 +19,9 @@ pub fn pieces(pieces: &[(&[u8], u64)]) -> Pieces {
 
 pub fn options(vocab_size: u32, tie_break: TieBreak) -> MergeOptions {
     MergeOptions {
-        vocab_size,
-        reserved: Vec::new(),
         min_frequency: 1,
         tie_break,
-        max_token_length: None,
-        threads: 1,
+        ..MergeOptions::new(vocab_size)
     }
 }
 

@@ -32,6 +32,20 @@ pub struct MergeOptions {
     pub threads: usize,
 }
 
+impl MergeOptions {
+    /// The defaults, with one thread: what a caller does not set is said here alone.
+    pub fn new(vocab_size: u32) -> Self {
+        Self {
+            vocab_size,
+            reserved: Vec::new(),
+            min_frequency: 2,
+            tie_break: TieBreak::Largest,
+            max_token_length: None,
+            threads: 1,
+        }
+    }
+}
+
 /// What training continues from. The default is the 256 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WarmStart<'a> {

@@ -206,16 +206,13 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::merges::options::{MergeOptions, TieBreak};
+    use crate::train::merges::options::MergeOptions;
 
     fn lay_out(pieces: &[(&[u8], u64)], max_slots: u64, threads: usize) -> Result<Pieces> {
         let options = MergeOptions {
-            vocab_size: 300,
-            reserved: Vec::new(),
             min_frequency: 1,
-            tie_break: TieBreak::Largest,
-            max_token_length: None,
             threads,
+            ..MergeOptions::new(300)
         };
         let merges = [(b"a".to_vec(), b"b".to_vec())];
         let seed = Seed::new(None, &merges, &options)?;
