@@ -48,6 +48,11 @@ def test_the_library_works_with_numpy_alone() -> None:
     assert re.fullmatch(r"\d+ \[\d.*\]", alone(code))
 
 
+def test_training_in_a_terminal_needs_no_library() -> None:
+    code = "sys.stderr.isatty = lambda: True; tokenizer.train(['low low'], 257, verbose=True); print('done')"
+    assert alone(code) == "done"
+
+
 @pytest.mark.parametrize(
     ("code", "library", "command"),
     [
