@@ -51,6 +51,10 @@ def test_the_library_works_with_numpy_alone() -> None:
 def test_training_in_a_terminal_needs_no_library() -> None:
     code = "sys.stderr.isatty = lambda: True; tokenizer.train(['low low'], 257, verbose=True); print('done')"
     assert alone(code) == "done"
+    failing = """sys.stderr.isatty = lambda: True
+try: tokenizer.train([''], 257, verbose=True)
+except ValueError as error: print(type(error).__name__, error.__context__)"""
+    assert alone(failing) == "CorpusError None"
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ __all__ = [
     "find_roles",
     "from_printable",
     "give_back_large_blocks",
+    "instruction_set",
     "read_ids",
     "read_rows",
     "read_strings",

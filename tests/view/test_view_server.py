@@ -174,7 +174,7 @@ def test_roles_of_a_config_beside_a_tokenizer_json_arrive(app: Any, tmp_path: Pa
         "tokenizer.json": (tmp_path / "tokenizer.json").read_bytes(),
         "tokenizer_config.json": json.dumps(config | {"eos_token": "<a>"}).encode(),
     }
-    assert b'"roles":{"eos":"<a>"}' in gzip.decompress(post(app, files).body)
+    assert b',{"eos":"<a>"}]' in gzip.decompress(post(app, files).body)
 
 
 @pytest.mark.parametrize(

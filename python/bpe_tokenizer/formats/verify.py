@@ -135,7 +135,8 @@ def _changed_settings(before: CompiledModel, after: CompiledModel) -> str:
     different = [
         f"{name} was {value!r} and is {became[name]!r}"
         for name, value in old.settings.items()
-        if name != "added_tokens" and value != became[name]  # they are compared before
+        # The tokens are compared before; the other one changes no id.
+        if name not in ("added_tokens", "requires_all_bytes") and value != became[name]
     ]
     if old.merges != new.merges:
         different.append("the merges differ")

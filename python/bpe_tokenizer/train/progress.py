@@ -60,6 +60,10 @@ class ProgressBar:
         try:
             from rich.progress import Progress, TextColumn, TimeElapsedColumn
         except ImportError:  # of the extra `cli`
+            has_rich = False
+        else:
+            has_rich = True
+        if not has_rich:  # not above: an error of the work would be one that the import caused
             yield cls(None, lines=True)
             return
 

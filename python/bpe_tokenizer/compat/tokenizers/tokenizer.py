@@ -47,8 +47,8 @@ class Tokenizer:
     >>> from bpe_tokenizer import BPETokenizer
     >>> tokenizer = Tokenizer.from_tokenizer(BPETokenizer("gpt2", None).train("low low", 257, verbose=False))
     >>> tokenizer.enable_padding(pad_id=0, pad_token="!")
-    >>> [encoding.ids for encoding in tokenizer.encode_batch(["lo", "l"])]
-    [[256], [108, 0]]
+    >>> [encoding.ids for encoding in tokenizer.encode_batch(["low", "l"])]
+    [[108, 256], [108, 0]]
     """
 
     def __init__(self, text: str) -> None:

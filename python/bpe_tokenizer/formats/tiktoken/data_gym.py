@@ -29,7 +29,7 @@ def ranks_from_data_gym(
     r"""Return the tokens of GPT-2's files and their ranks.
 
     Args:
-        vocab_bpe: A line with the version, then one merge on each line.
+        vocab_bpe: A line with the version, then one merge on each line; blank lines are skipped.
         encoder_json: Every token with its id.
         clobber_one_byte_tokens: Take the ids of single bytes from `encoder_json`. If false, they are 0 to
             255 in the order of GPT-2's printable characters, and `encoder_json` must agree.

@@ -30,7 +30,7 @@ def model_settings(pat_str: str) -> dict[str, Any]:
     """
     with contextlib.suppress(PatternError):
         return {"pre_tokenizers": [keeping_matches(pat_str)]}
-    return {"split_patterns": [pat_str]}  # the model refuses it
+    return {"split_patterns": [pat_str]}  # its encoder refuses it
 
 
 def tiktoken_pattern(core: _core.Model, name: str) -> str:
