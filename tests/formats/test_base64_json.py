@@ -176,6 +176,18 @@ def _saved_vocab(tmp_path: Path) -> dict[str, str]:
         ({"decoder": ["", True, "one"]}, r"decoder\[0\]: '' must be one character"),
         ({"decoder": ["ab", True, "one"]}, r"decoder\[0\]: 'ab' must be one character"),
         ({"decoder": {}}, "decoder: must be an array"),
+        (
+            {"pre_tokenizers": [["PrefixSpace"], ["Split", "a", "Merged", False]]},
+            r"pre_tokenizers\[1\]\[2\]: 'Merged' must be one of Isolated, Removed",
+        ),
+        (
+            {"pre_tokenizers": [["Metaspace", "_", "last", True]]},
+            r"pre_tokenizers\[0\]\[2\]: 'last' must be one of always, first, never",
+        ),
+        (
+            {"pre_tokenizers": [["Metaspace", "ab", "always", True]]},
+            r"pre_tokenizers\[0\]\[1\]: 'ab' must be one character",
+        ),
         ({"normalizers": [["NFX"]]}, r"normalizers\[0\]: .* is not a step; use one of NFC, "),
         ({"normalizers": [[]]}, "is not a step"),
         ({"normalizers": [[["NFC"]]]}, "is not a step"),

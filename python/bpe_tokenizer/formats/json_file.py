@@ -9,7 +9,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from bpe_tokenizer.errors import FormatError, escaped
 from bpe_tokenizer.formats.files import read_bytes
@@ -17,6 +17,7 @@ from bpe_tokenizer.model import Decoder, Step
 
 __all__ = [
     "Field",
+    "choices",
     "parse_json",
     "read_fields",
     "read_json",
@@ -305,10 +306,25 @@ def read_fields(field: Field, example: _Fields, checked: int = 0) -> _Fields:
         checked: The values at the beginning that the error does not mention.
 
     Raises:
-        FormatError: Its values have other types than those of the example.
+        FormatError: Its values have other types than those of the example, or a value is not one that its
+            field lists.
     """
     types = [type(value) for value in example]
     if [type(value) for value in field.values()] != types:
         names = " and ".join(kind.__name__ for kind in types[checked:])
         raise field.refused(f"must hold {names or 'nothing else'}")
+    for index, name in enumerate(example._fields):
+        if known := choices(type(example), name):
+            field.item(index).one_of(known)
     return type(example)(*field.values())
+
+
+def choices(step: type, name: str) -> tuple[str, ...]:
+    """Return the values that a field of a named tuple may have; none if its type does not list them.
+
+    >>> from bpe_tokenizer.model import Metaspace
+    >>> choices(Metaspace, "prepend_scheme")
+    ('always', 'first', 'never')
+    """
+    hint = get_type_hints(step)[name]
+    return get_args(hint) if get_origin(hint) is Literal else ()

@@ -31,6 +31,7 @@ from bpe_tokenizer.model import (
     PRE_TOKENIZERS,
     AddedToken,
     Decoder,
+    Metaspace,
     Model,
     PostProcessor,
     Replace,
@@ -45,7 +46,6 @@ FORMAT = "bpe_tokenizer"
 _VERSION = 1
 
 _ALPHABETS = ("bytes", "characters")
-_STRIPS = ("none", "one", "first", "joined")
 # The settings of the core's Model.
 _SWITCHES = ("byte_fallback", "fuse_unk", "keeps_gaps", "requires_all_bytes", "ignore_merges")
 _SETTINGS = ("normalizers", "pre_tokenizers", "alphabet", "unk_id", "decoder", *_SWITCHES)
@@ -181,12 +181,13 @@ def _read_decoder(field: Field) -> Decoder:
     decoder = read_fields(field, Decoder())
     if len(decoder.space) != 1:
         raise field.item(0).refused("must be one character")
-    field.item(2).one_of(_STRIPS)
     return decoder
 
 
 def _read_step(field: Field, known: Mapping[str, Step]) -> Step:
     step = read_step(field, known)
+    if isinstance(step, Metaspace) and len(step.replacement) != 1:
+        raise field.item(1).refused("must be one character")
     if isinstance(step, Replace | Split):
         try:
             _core.SplitPattern(step.pattern)

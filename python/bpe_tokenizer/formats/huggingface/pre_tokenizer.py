@@ -19,14 +19,14 @@ from bpe_tokenizer.formats.huggingface.components import (
     write_pattern,
 )
 from bpe_tokenizer.formats.huggingface.regex import regex_escape
-from bpe_tokenizer.formats.json_file import Field
+from bpe_tokenizer.formats.json_file import Field, choices
 from bpe_tokenizer.model import Metaspace, PrefixSpace, PreTokenizer, Split, Step
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
 
 __all__ = ["PUNCTUATION", "published_spelling", "read_pre_tokenizer", "write_pre_tokenizer"]
 
-_BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
-_SCHEMES = ("always", "first", "never")
+_BEHAVIORS: tuple[Any, ...] = choices(Split, "behavior")
+_SCHEMES = choices(Metaspace, "prepend_scheme")
 
 # `ByteLevel(use_regex=True)` splits with GPT-2's pattern, of which r50k is another spelling.
 _GPT2_SPLITS = tuple(
