@@ -132,7 +132,7 @@ def test_doctor_shows_what_is_installed(run: Run, monkeypatch: pytest.MonkeyPatc
     requirements = [
         "numpy>=1",
         "typer>=0.26; extra == 'cli'",
-        'missing-one; python_version < "3.10" and extra == "cli"',
+        'missing-one; python_full_version < "3.10" and extra == "cli"',
         "missing-two>=3; python_version < '4.0' and extra == 'corpus'",
         'bpe-tokenizer[cli]; extra == "full"',
     ]

@@ -24,7 +24,7 @@ _NAME = "bpe-tokenizer"
 # A requirement's name, and the parts of its marker.
 _REQUIREMENT = re.compile(r"[\w.-]+")
 _EXTRA = re.compile(r"""extra == ["']([\w-]+)["']""")
-_OLDER_PYTHON = re.compile(r"""python_version < ["'](\d+)\.(\d+)["']""")
+_OLDER_PYTHON = re.compile(r"""python_(?:full_)?version < ["'](\d+)\.(\d+)["']""")
 # The libraries that come with the package, among the extras.
 _PACKAGE = "the package"
 
