@@ -91,6 +91,7 @@ def test_broken_compressed_data_is_no_bad_row(tmp_path: Path, tokenizer: BPEToke
         tokenize_corpus(path, tmp_path / "out", tokenizer, on_error="skip")
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="is in the standard library")
 def test_zstandard_that_is_not_installed(
     tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,7 @@ from sampling import DAY, sample, sample_size
         (b'{"\\udc00": 1}', "(holds a lone surrogate|lone leading surrogate in hex escape)"),
         (b'{"a":' * 100_000, "(is nested too deeply|is not valid JSON: EOF)"),
         (b"[" * 1_000_000, "(is nested too deeply|is not valid JSON: EOF)"),
-        (b'{"a":' * 9_000 + b"1" + b"}" * 9_000, "is nested too deeply"),
+        (b'{"a":' * 90_000 + b"1" + b"}" * 90_000, "is nested too deeply"),
     ],
     ids=lambda value: repr(value[:20]),
 )

@@ -289,7 +289,8 @@ def test_an_error_of_the_operating_system_names_the_path(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("name", [None, *(name for name, entry in FORMATS.items() if entry.can_load)])
 def test_a_path_that_is_too_long(name: str | None, tmp_path: Path) -> None:
     given: Any = {"split_pattern": "gpt2"} if name in ("tiktoken", "gpt2") else {}
-    with pytest.raises(FormatError, match=r"n{300}.*: cannot be read: [A-Z][a-z ]+$"):
+    # Newer Pythons say of such a path that it does not exist.
+    with pytest.raises(FormatError, match=r"n{300}.*: (cannot be read: [A-Z][a-z ]+$|no such file)"):
         load(tmp_path / ("n" * 300), name, **given)
 
 
