@@ -28,7 +28,20 @@ from peers.hf_kinds import (
 )
 from peers.hf_vocabularies import SPACE, Vocab, behind, characters, trained, without
 
-__all__ = ["NORMALIZERS", "parts", "random_file"]
+__all__ = ["COLUMNS", "NORMALIZERS", "parts", "random_file"]
+
+# What an encoding of `tokenizers` says of each id, and the number of its texts.
+COLUMNS = [
+    "ids",
+    "type_ids",
+    "tokens",
+    "offsets",
+    "attention_mask",
+    "special_tokens_mask",
+    "word_ids",
+    "sequence_ids",
+    "n_sequences",
+]
 
 Build: TypeAlias = Callable[[], Document]
 

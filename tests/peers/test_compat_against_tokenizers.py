@@ -18,23 +18,12 @@ from bpe_tokenizer.errors import ArgumentTypeError, OptionError, TokenizerError
 from hf_files import byte_level, template, tokenizer_json
 from hostile import hostile_texts
 from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS
-from peers.hf_parts import random_file
+from peers.hf_parts import COLUMNS, random_file
 from small_tokenizers import without_surrogates
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 pytestmark = pytest.mark.peer
 
-COLUMNS = [
-    "ids",
-    "type_ids",
-    "tokens",
-    "offsets",
-    "attention_mask",
-    "special_tokens_mask",
-    "word_ids",
-    "sequence_ids",
-    "n_sequences",
-]
 TEXTS = [
     "A short text",
     "one that is longer, Grüße 日本語! 🙂",

@@ -20,7 +20,7 @@ from bpe_tokenizer.errors import ArgumentTypeError, FormatError, MismatchError
 from hf_files import byte_level, template, write
 from hostile import hostile_texts, special_token_texts
 from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS
-from peers.hf_parts import parts, random_file
+from peers.hf_parts import COLUMNS, parts, random_file
 from peers.hf_transformers import tokenizers, transformers
 from small_tokenizers import without_surrogates
 
@@ -65,12 +65,17 @@ def trained() -> Any:
     return json.loads(tokenizer.to_tokenizers().to_str())
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> tuple[Any, Any]:
-    theirs, ours = opened(trained(), tmp_path / "saved")
+def opened_trained(directory: Path) -> tuple[Any, Any]:
+    """Both of `trained()`, with special tokens by role."""
+    theirs, ours = opened(trained(), directory)
     for tokenizer in (theirs, ours):
         tokenizer.pad_token, tokenizer.bos_token, tokenizer.eos_token = "<pad>", "<s>", "</s>"
     return theirs, ours
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Any, Any]:
+    return opened_trained(tmp_path / "saved")
 
 
 def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -96,19 +101,8 @@ def plain(value: Any) -> Any:
 
 
 def encodings(tokenizer: Any, argument: Any, **options: Any) -> list[Any]:
-    names = (
-        "ids",
-        "type_ids",
-        "tokens",
-        "offsets",
-        "attention_mask",
-        "special_tokens_mask",
-        "word_ids",
-        "sequence_ids",
-    )
-    return [
-        [getattr(encoding, name) for name in names] for encoding in tokenizer(argument, **options).encodings
-    ]
+    found = tokenizer(argument, **options).encodings
+    return [[getattr(encoding, name) for name in COLUMNS] for encoding in found]
 
 
 def random_options(rng: random.Random) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.compat import transformers as compat
 from peers.hf_transformers import tokenizers, transformers
-from peers.test_compat_against_transformers import TEXTS, opened, plain, trained
+from peers.test_compat_against_transformers import TEXTS, opened_trained, plain
 from small_tokenizers import with_post_processor
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
@@ -25,10 +25,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Any, Any]:
-    theirs, ours = opened(trained(), tmp_path / "saved")
-    for tokenizer in (theirs, ours):
-        tokenizer.pad_token, tokenizer.bos_token, tokenizer.eos_token = "<pad>", "<s>", "</s>"
-    return theirs, ours
+    return opened_trained(tmp_path / "saved")
 
 
 def other_merges(tokenizer: Any) -> None:

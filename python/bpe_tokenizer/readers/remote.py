@@ -1,4 +1,4 @@
-"""Files behind URLs, with `fsspec`."""
+"""Files at URLs, with `fsspec`."""
 
 from __future__ import annotations
 
