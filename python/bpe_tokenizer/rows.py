@@ -265,6 +265,10 @@ def _kept_lengths(
 ) -> tuple[int, int]:
     """How many ids of each text truncation keeps; together they are more than the limit."""
     if not is_pair:
+        if truncation == "only_second":
+            raise OptionError(
+                "truncation='only_second' cuts text_pair, but there is none; pass truncation=True"
+            )
         return limit, 0
     too_many = sum(lengths) - limit
     if truncation in ("only_first", "only_second"):

@@ -229,6 +229,48 @@ def test_loading(tmp_path: Path) -> None:
     assert repr(ours.encode("low")) == repr(tokenizers.Tokenizer.from_str(text).encode("low"))
 
 
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda ours: ours.enable_padding(pad=3), "enable_padding has no argument 'pad'; it has length"),
+        (lambda ours: ours.enable_padding(pad_id="0"), "pad_id must be an int, not str"),
+        (lambda ours: ours.enable_padding(length=-1), "length is -1"),
+        (lambda ours: ours.enable_padding(pad_token=0), "pad_token expects a str, not int"),
+        (lambda ours: ours.enable_truncation(3, direction="up"), "direction"),
+        (lambda ours: ours.enable_truncation(0), "max_length is 0"),
+        (
+            lambda ours: ours.enable_truncation(5, stride=3),
+            "less than the 3 ids of text that max_length leaves",
+        ),
+        (lambda ours: ours.encode(3), "encode expects a str, not 3"),
+        (lambda ours: ours.encode("a", ["b"]), r"encode expects a str, not \['b'\]"),
+        (
+            lambda ours: ours.encode("a b", is_pretokenized=True),
+            "expects a list of str with is_pretokenized=True",
+        ),
+        (lambda ours: ours.encode_batch("abc"), "encode_batch expects a list of texts or of pairs, not str"),
+        (lambda ours: ours.encode_batch(["a", None]), "encode_batch expects a str, not None"),
+        (lambda ours: ours.decode([-1]), "an id is -1"),
+    ],
+)
+def test_wrong_arguments(call: Callable[[Any], Any], match: str) -> None:
+    ours = Tokenizer.from_str(trained(post_processor=PROCESSORS["template"]))
+    with pytest.raises((ArgumentTypeError, OptionError), match=match):
+        call(ours)
+
+
+def test_truncation_to_the_added_ids() -> None:
+    theirs, ours = both(trained(post_processor=PROCESSORS["template"]))
+    for tokenizer in (theirs, ours):
+        tokenizer.enable_truncation(2)
+    assert ours.encode("a text").ids == theirs.encode("a text").ids == [400, 401]
+    with pytest.raises(OptionError, match="cuts one text, to at least one id"):
+        _ = ours.encode("a text").overflowing
+    ours.enable_truncation(3, strategy="only_second")
+    with pytest.raises(OptionError, match="cuts text_pair, but there is none"):
+        ours.encode("a text")
+
+
 def test_what_it_does_not_do() -> None:
     ours = Tokenizer.from_str(trained())
     assert ours.model["type"] == "BPE"
@@ -239,10 +281,10 @@ def test_what_it_does_not_do() -> None:
         ours.model = None
     with pytest.raises(AttributeError, match=r"no Tokenizer\.train: .* BPETokenizer"):
         ours.train([])
-    with pytest.raises(ArgumentTypeError, match="enable_padding has no argument 'pad'; it has length"):
-        ours.enable_padding(pad=3)
-    with pytest.raises(OptionError, match="direction"):
-        ours.enable_truncation(3, direction="up")
+    with pytest.raises(AttributeError, match=r"no Tokenizer\.pre_tokenizer\.pre_tokenize_str: it reads"):
+        ours.pre_tokenizer.pre_tokenize_str("a")
+    with pytest.raises(AttributeError, match=r"no Encoding\.char_to_token: it reads"):
+        ours.encode("a").char_to_token(0)
     assert ours.decode([10**6, 108]) == "l"
 
 

@@ -9,19 +9,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import Literal, NoReturn, TypeVar
 
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.options import RowOptions
 from bpe_tokenizer.rows import EncodedText, RowEncoder
 
-__all__ = ["Encoding", "Source"]
+__all__ = ["Encoding", "Source", "absent"]
 
 _Item = TypeVar("_Item")
 _Span = tuple[int, int]
 # A text, or its words.
 _Text = str | Sequence[str]
+
+
+def absent(name: str) -> AttributeError:
+    """Return the error for a name of `tokenizers` that this interface does not have.
+
+    Args:
+        name: The name, such as `Tokenizer.train`.
+    """
+    return AttributeError(
+        f"compat.tokenizers has no {name}: it reads, encodes and decodes; train and change tokenizers with "
+        "BPETokenizer, or use tokenizers itself"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +122,12 @@ class Encoding:
         """The rows with what truncation cut off.
 
         Raises:
-            OptionError: Truncation cut both texts of a pair.
+            OptionError: Truncation cut both texts of a pair, or left no id of the text.
         """
         if self._overflowing is None:
             raise OptionError(
-                "the overflowing rows of a pair are known if one text is cut: call enable_truncation with "
-                "strategy='only_first' or 'only_second'"
+                "the overflowing rows are known if truncation cuts one text, to at least one id: call "
+                "enable_truncation with a larger max_length, or with strategy='only_first' or 'only_second'"
             )
         return self._overflowing
 
@@ -200,6 +212,9 @@ class Encoding:
     def __len__(self) -> int:
         """Return the number of ids."""
         return len(self.ids)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise absent(f"Encoding.{name}")
 
     def __repr__(self) -> str:
         return (

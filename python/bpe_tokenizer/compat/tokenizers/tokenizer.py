@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
-from bpe_tokenizer.arguments import check_choice, check_integer
-from bpe_tokenizer.compat.tokenizers.encodings import Encoding, Source
+from bpe_tokenizer.arguments import check_choice, check_integer, check_text
+from bpe_tokenizer.compat.tokenizers.encodings import Encoding, Source, absent
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ArgumentTypeError, HubError, OptionError, UnknownIdError, shorten
 from bpe_tokenizer.formats import huggingface
 from bpe_tokenizer.options import RowOptions
 from bpe_tokenizer.results import BatchOptions, EncodingResult
-from bpe_tokenizer.rows import EncodedText, RowEncoder, to_rows
+from bpe_tokenizer.rows import EncodedText, RowEncoder, is_one_text, to_rows
 from bpe_tokenizer.tokenizer import BPETokenizer
 
 __all__ = ["Tokenizer"]
 
+_MAX_ID = 2**32 - 1
 _PADDING = {
     "length": None,
     "pad_to_multiple_of": None,
@@ -33,6 +33,8 @@ _PADDING = {
 _TRUNCATION = {"max_length": None, "stride": 0, "strategy": "longest_first", "direction": "right"}
 # The strategies, as a tokenizer.json writes them.
 _STRATEGIES = {"LongestFirst": "longest_first", "OnlyFirst": "only_first", "OnlySecond": "only_second"}
+_CHOICES = {"direction": ("right", "left"), "strategy": tuple(_STRATEGIES.values())}
+_OPTIONAL = frozenset({"length", "pad_to_multiple_of"})
 
 
 class Tokenizer:
@@ -143,8 +145,14 @@ class Tokenizer:
             max_length: The number of ids to cut to, with the added ones.
             **settings: `stride`, `strategy` and `direction`.
         """
-        check_integer("max_length", max_length, 1)
-        self._truncation = _settings("enable_truncation", _TRUNCATION, {"max_length": max_length, **settings})
+        found = _settings("enable_truncation", _TRUNCATION, {"max_length": max_length, **settings})
+        kept = max_length - sum(map(len, self._compiled.prefix_suffix_ids))
+        if found["stride"] and found["stride"] >= kept:
+            raise OptionError(
+                f"stride is {found['stride']}; it must be less than the {max(kept, 0)} ids of text that "
+                "max_length leaves"
+            )
+        self._truncation = found
 
     def no_truncation(self) -> None:
         """Truncate no rows."""
@@ -173,7 +181,7 @@ class Tokenizer:
             add_special_tokens: Whether to add the ids of the post-processor.
         """
         texts = (sequence,) if pair is None else (sequence, pair)
-        return self._encode([texts], is_pretokenized, add_special_tokens)[0]
+        return self._encode("encode", [texts], is_pretokenized, add_special_tokens)[0]
 
     def encode_batch(
         self,
@@ -188,19 +196,28 @@ class Tokenizer:
             is_pretokenized: Whether texts are given as words.
             add_special_tokens: Whether to add the ids of the post-processor.
         """
-        return self._encode(
-            [_texts(each, is_pretokenized) for each in input], is_pretokenized, add_special_tokens
-        )
+        if not isinstance(input, Iterable) or isinstance(input, str | bytes):
+            raise ArgumentTypeError(
+                f"encode_batch expects a list of texts or of pairs, not {type(input).__name__}"
+            )
+        batch = [_texts(each, is_pretokenized) for each in input]
+        return self._encode("encode_batch", batch, is_pretokenized, add_special_tokens)
 
     def _encode(
         self,
+        method: str,
         batch: Sequence[tuple[Any, ...]],
         is_pretokenized: bool,
         add_special_tokens: bool,
     ) -> list[Encoding]:
+        given = [text for texts in batch for text in texts]
+        for text in given:
+            if isinstance(text, str) is is_pretokenized or not is_one_text(text, is_pretokenized):
+                wanted = "a list of str with is_pretokenized=True" if is_pretokenized else "a str"
+                raise ArgumentTypeError(f"{method} expects {wanted}, not {shorten(text)}")
         allowed: Literal["all", "none"] = "all" if self._recognises_special else "none"
         encoder = RowEncoder(self._compiled, allowed, RowOptions(is_split_into_words=is_pretokenized))
-        ids = iter(encoder.encode("encode", [text for texts in batch for text in texts]))
+        ids = iter(encoder.encode(method, given))
         encodings = []
         for texts in batch:
             numbered = (next(ids).ids for _ in texts)
@@ -233,7 +250,7 @@ class Tokenizer:
         try:
             (row,), knows_rest = rows(cut["stride"] if cut else 0, True), True
         except OptionError:
-            if not is_pair or cut is None or cut["strategy"] != "longest_first":
+            if cut is None or (cut["strategy"] != "longest_first" and cut["stride"]):
                 raise
             (row,), knows_rest = rows(0, False), False
         rest = [_encoding(each, types, sources, []) for each in row.overflowing] if knows_rest else None
@@ -262,6 +279,9 @@ class Tokenizer:
             return encoder.decode_batch(sequences, skip_special_tokens, "replace")
         except UnknownIdError:
             vocab = self._compiled.vocab
+            for row in sequences:
+                for token_id in row:
+                    check_integer("an id", token_id, 0, maximum=_MAX_ID)
             known = [[token_id for token_id in row if token_id in vocab] for row in sequences]
             return encoder.decode_batch(known, skip_special_tokens, "replace")
 
@@ -303,11 +323,8 @@ class Tokenizer:
         """Return a component as its part of the tokenizer.json, read-only."""
         if name in _COMPONENTS:
             part = self._document.get(name)
-            return part and MappingProxyType(part)
-        raise AttributeError(
-            f"compat.tokenizers has no Tokenizer.{name}: it reads, encodes and decodes; train and "
-            "change tokenizers with BPETokenizer, or use tokenizers itself"
-        )
+            return part and _Component(name, part)
+        raise absent(f"Tokenizer.{name}")
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in _COMPONENTS:
@@ -320,6 +337,28 @@ class Tokenizer:
         """Pickle and copy the text and the settings."""
         settings = ("_padding", "_truncation", "_recognises_special")
         return Tokenizer, (self._text,), {name: getattr(self, name) for name in settings}
+
+
+class _Component(Mapping[str, Any]):
+    """A part of a tokenizer.json, read-only."""
+
+    def __init__(self, name: str, part: Mapping[str, Any]) -> None:
+        self._name, self._part = name, part
+
+    def __getitem__(self, key: str) -> Any:
+        return self._part[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._part)
+
+    def __len__(self) -> int:
+        return len(self._part)
+
+    def __repr__(self) -> str:
+        return repr(self._part)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise absent(f"Tokenizer.{self._name}.{name}")
 
 
 _COMPONENTS = frozenset({"decoder", "model", "normalizer", "post_processor", "pre_tokenizer"})
@@ -339,9 +378,13 @@ def _settings(method: str, defaults: Mapping[str, Any], given: Mapping[str, Any]
             f"{method} has no argument {shorten(min(unknown))}; it has {', '.join(defaults)}"
         )
     settings = {**defaults, **given}
-    check_choice("direction", settings["direction"], ("right", "left"))
-    if "strategy" in defaults:
-        check_choice("strategy", settings["strategy"], tuple(_STRATEGIES.values()))
+    for name, value in settings.items():
+        if name in _CHOICES:
+            check_choice(name, value, _CHOICES[name])
+        elif name == "pad_token":
+            check_text("pad_token", value)
+        elif value is not None or name not in _OPTIONAL:
+            check_integer(name, value, int(name == "max_length"), maximum=_MAX_ID)
     return settings
 
 
