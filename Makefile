@@ -18,8 +18,8 @@ INSTRUCTIONS ?=
 
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-# Builds and installs the package. It runs the command `maturin`, which must be in PATH.
-INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) --constraint constraints.txt --no-build-isolation --editable '.[cli]'
+# Builds and installs the package. It runs the command `maturin`, which must be in PATH, where a letter of a drive is no part.
+INSTALL = PATH="$$(cd $(BIN) && pwd):$$PATH" $(PIP) --constraint constraints.txt --no-build-isolation --editable '.[cli]'
 # uv installs an environment in a tenth of the time of pip. These settings give it the certificates and wheels of pip.
 UV := $(BIN)/uv pip install --quiet --python
 NEW := $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python
@@ -251,7 +251,7 @@ instructions:  ## Count the instructions of encoding, decoding and training, and
 clean:  ## Remove everything that was built or installed here
 	rm -rf $(VENV) target demo-output build .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find python course tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
-	rm -f python/bpe_tokenizer/_core.*.so $(WASM) $(PAGE_FILE)
+	rm -f python/bpe_tokenizer/_core.*.so python/bpe_tokenizer/_core.*.pyd $(WASM) $(PAGE_FILE)
 
 # What is installed is recorded in stamp files; each rule runs again when a file it names has changed.
 
