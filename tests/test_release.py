@@ -64,6 +64,7 @@ def test_the_licences_are_those_of_what_a_wheel_contains() -> None:
     listed = set(re.findall(r"^([\w-]+) (\d[\w.+-]*) \(", text, re.MULTILINE))
     assert listed == set(licences["contained"]()), "run `make licences`"
     assert len(listed) > 20
+    assert "Rust's standard library: all but" in text
 
 
 def names(requirements: Iterable[Any]) -> set[str]:
