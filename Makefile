@@ -13,6 +13,8 @@ FUZZ ?=
 BENCHMARKS ?=
 # make test-pythons PYTHONS="--newest --short"
 PYTHONS ?=
+# make release-check CHECKS="build audit --every-python"
+CHECKS ?=
 # make instructions INSTRUCTIONS=--update
 INSTRUCTIONS ?=
 
@@ -43,6 +45,8 @@ COLUMNS := $(VENV)/columns
 PAGE := $(VENV)/page
 # The environment of the program that builds the documentation site.
 DOCS := $(VENV)/docs
+# The environment of the programs that build and audit wheels.
+RELEASE := $(VENV)/release
 # The environment of the packages that the benchmarks compare with.
 BENCH := $(VENV)/bench
 # The same for files of documents.
@@ -80,7 +84,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format audit licences size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format audit licences release-check size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -205,10 +209,16 @@ format: $(VENV)/.lint  ## Format everything
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-audit: $(VENV)/.created  ## Look for known weaknesses, licences and sources of all dependencies (needs the network)
+audit: $(VENV)/.created  ## Look for weaknesses, licences and sources of dependencies, and at the workflows (needs the network)
 	command -v cargo-deny > /dev/null || $(CARGO) install --quiet --locked cargo-deny
 	$(CARGO) deny check
 	$(BIN)/uv tool run --quiet pip-audit --disable-pip --no-deps --requirement constraints.txt
+	$(BIN)/uv tool run --quiet check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/uv tool run --quiet zizmor --quiet --offline --min-severity medium .github
+
+release-check: $(PAGE_FILE) $(RELEASE)/.installed  ## Build what a release uploads in dist/, and check it (Linux, 15 minutes)
+	rustup --quiet target add x86_64-unknown-linux-musl aarch64-unknown-linux-gnu
+	PATH="$(abspath $(RELEASE))/bin:$$PATH" $(RELEASE)/bin/python tests/release.py $(CHECKS)
 
 licences: $(VENV)/.created  ## Write THIRD-PARTY-LICENSES.txt: the licences of the crates that a wheel contains
 	CARGO="$(CARGO)" $(BIN)/python tools/licences.py
@@ -249,7 +259,7 @@ instructions:  ## Count the instructions of encoding, decoding and training, and
 	CARGO="$(CARGO)" $(PYTHON) -m benchmarks.instructions $(INSTRUCTIONS)
 
 clean:  ## Remove everything that was built or installed here
-	rm -rf $(VENV) target demo-output build .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) target demo-output build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find python course tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f python/bpe_tokenizer/_core.*.so python/bpe_tokenizer/_core.*.pyd $(WASM) $(PAGE_FILE)
 
@@ -348,6 +358,11 @@ $(PAGE)/.installed: Makefile | $(VENV)/.created
 $(DOCS)/.installed: pyproject.toml constraints.txt | $(VENV)/.created
 	$(NEW) $(DOCS)
 	$(UV) $(DOCS)/bin/python --constraints constraints.txt --group docs
+	@touch $@
+
+$(RELEASE)/.installed: Makefile | $(VENV)/.created
+	$(NEW) $(RELEASE)
+	$(UV) $(RELEASE)/bin/python 'maturin>=1.9,<2' ziglang auditwheel uv
 	@touch $@
 
 $(LOWEST)/.installed: pyproject.toml | $(VENV)/.created

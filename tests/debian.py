@@ -28,20 +28,28 @@ class UnavailableError(Exception):
     """The root is not to be had here."""
 
 
-def enter(name: str, packages: Sequence[str]) -> list[str]:
-    """Return the words before a command that run it in a root, which the first call makes."""
+def enter(
+    name: str, packages: Sequence[str], *, suite: str = "sid", architecture: str | None = None
+) -> list[str]:
+    """Return the words before a command that run it in a root, which the first call makes.
+
+    A root of another architecture needs QEMU (Debian's qemu-user-static), registered with the kernel.
+    """
     tools = [tool for tool in ("debootstrap", "unshare", "chroot") if not shutil.which(tool)]
     if tools or os.geteuid():
         raise UnavailableError(f"not here, and a root of Debian needs {' and '.join(tools) or 'root rights'}")
+    if architecture and not list(Path("/proc/sys/fs/binfmt_misc").glob("qemu-*")):
+        raise UnavailableError(f"the kernel does not run programs for {architecture} with QEMU")
     root = ROOTS / name
     if not (root / "made").exists():
         shutil.rmtree(root, ignore_errors=True)
         include = ",".join(["ca-certificates", "gcc", "libc6-dev", *packages])
-        command = ["debootstrap", "--variant=minbase", f"--include={include}", "sid", str(root), MIRROR]
+        command = ["debootstrap", "--variant=minbase", f"--include={include}", suite, str(root), MIRROR]
+        command[1:1] = [f"--arch={architecture}"] if architecture else []
         ROOTS.mkdir(parents=True, exist_ok=True)
         with (ROOTS / f"{name}.log").open("w") as log:
             # If the mirror stops answering, the tests are skipped and do not fail.
-            if subprocess.run(["timeout", "600", *command], stdout=log, stderr=log).returncode:
+            if subprocess.run(["timeout", "1200", *command], stdout=log, stderr=log).returncode:
                 raise UnavailableError(f"debootstrap failed, see {log.name}")
         (root / "made").touch()
     homes = [os.environ.get(f"{tool.upper()}_HOME", Path.home() / f".{tool}") for tool in ("cargo", "rustup")]
