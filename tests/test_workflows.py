@@ -18,12 +18,13 @@ CLASSIFIERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"
 PYTHONS = [line.split()[-1] for line in CLASSIFIERS if re.search(r"Python :: 3\.\d+$", line)]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 # Official actions, and those of the tools that are used.
-OWNERS = {"actions", "Swatinem", "PyO3", "pypa", "anchore"}
+OWNERS = {"actions", "Swatinem", "PyO3", "pypa"}
 
 
 def jobs() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the jobs that have steps; the others are those of another workflow."""
     for workflow in WORKFLOWS.values():
-        yield from workflow["jobs"].items()
+        yield from ((name, job) for name, job in workflow["jobs"].items() if "steps" in job)
 
 
 def commands(job: dict[str, Any]) -> Iterator[str]:
@@ -47,7 +48,11 @@ def test_they_run_targets_of_the_makefile() -> None:
         if "=" not in word
     }
     assert called <= TARGETS
-    assert called >= {"test", "lint", "docs", "wasm", "instructions", "fuzz", "audit"}
+    kinds = ("audit", "docs", "fuzz", "lint", "release", "sanitize", "test")
+    checks = {target for target in TARGETS if target.startswith(kinds)}
+    # macOS for ARM tests NEON, and the matrix all Pythons.
+    assert called >= checks - {"docs-serve", "test-rust", "test-python", "test-neon", "test-pythons"}
+    assert called >= {"instructions", "wasm"}
 
 
 def test_they_cover_the_pythons_and_systems() -> None:
@@ -56,7 +61,8 @@ def test_they_cover_the_pythons_and_systems() -> None:
     assert [name.split("-")[0] for name in matrix["os"]] == ["ubuntu", "macos", "windows"]
     wheels = WORKFLOWS["release"]["jobs"]["wheels"]
     (build,) = (step for step in wheels["steps"] if step.get("uses", "").startswith("PyO3/"))
-    built = build["with"]["args"].partition("--interpreter ")[2].split()
+    assert build["with"]["args"].endswith("--interpreter ${{ env.PYTHONS }}")
+    built = WORKFLOWS["release"]["env"]["PYTHONS"].split()
     assert sorted(built) == sorted([*PYTHONS, "3.14t"])
     (setup,) = (step for step in wheels["steps"] if step.get("uses", "").startswith("actions/setup-python"))
     assert sorted(setup["with"]["python-version"].split()) == sorted(built)
@@ -64,10 +70,37 @@ def test_they_cover_the_pythons_and_systems() -> None:
     assert len(systems) == len(set(systems)) + 2 == 8  # Linux with glibc and with musl
 
 
+def system(runner: str) -> tuple[str, str]:
+    """Return the system and the processor of a runner, as the page on support names them."""
+    name = {"ubuntu": "Linux", "macos": "macOS", "windows": "Windows"}[runner.split("-")[0]]
+    is_arm = runner.endswith("-arm") or runner == "macos-15"
+    arm, intel = {"Linux": ("aarch64", "x86-64"), "Windows": ("arm64", "x64")}.get(name, ("arm64", "x86-64"))
+    return name, arm if is_arm else intel
+
+
+def test_the_page_on_support_names_what_is_built_and_tested() -> None:
+    page = (ROOT / "docs" / "support.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| Systems \| (.+) \|$", page, re.MULTILINE)
+    said = [
+        {
+            (name, each)
+            for name, listed in re.findall(r"(\w+) \(([^);]+)", part)
+            for each in listed.split(", ")
+        }
+        for part in row.split("Each change is tested on")
+    ]
+    wheels = WORKFLOWS["release"]["jobs"]["wheels"]["strategy"]["matrix"]["include"]
+    tested = WORKFLOWS["tests"]["jobs"]["tests"]["strategy"]["matrix"]["os"]
+    assert said == [{system(each["os"]) for each in wheels}, set(map(system, tested))]
+
+
 def test_jobs_have_limits_and_few_rights() -> None:
     for name, workflow in WORKFLOWS.items():
         assert workflow["permissions"] == {"contents": "read"}, name
         for job, settings in workflow["jobs"].items():
+            if "uses" in settings:
+                assert settings == {"uses": "./.github/workflows/tests.yml"}
+                continue
             assert settings["timeout-minutes"] <= 330, job
             assert "latest" not in settings["runs-on"], job
             # Only what publishes may write, and it runs no code of a pull request.
@@ -99,7 +132,7 @@ def test_a_step_runs_or_uses_and_needs_exist() -> None:
     for workflow in WORKFLOWS.values():
         for name, job in workflow["jobs"].items():
             needs = job.get("needs", [])
-            assert {needs} if isinstance(needs, str) else set(needs) <= workflow["jobs"].keys(), name
-            for step in job["steps"]:
+            assert ({needs} if isinstance(needs, str) else {*needs}) <= workflow["jobs"].keys(), name
+            for step in job.get("steps", []):
                 assert ("run" in step) != ("uses" in step), step
                 assert step.keys() <= {"name", "id", "if", "uses", "with", "run", "env"}, step
