@@ -18,6 +18,7 @@ from bpe_tokenizer import (
     ChatSession,
     InferenceBackend,
     PostProcessor,
+    Progress,
     StreamDecoder,
     TokenizerError,
     count,
@@ -45,7 +46,7 @@ from bpe_tokenizer.view.reports.report import make_report
 LONG = "low lower lowest " * 500
 TALK = [{"role": "user", "content": LONG}]
 # Classes without objects that users get: a namespace, and protocols.
-WITHOUT_OBJECTS = {"ChatTemplate", "EngineModel", "Template"}
+WITHOUT_OBJECTS = {"ChatTemplate", "EngineModel", "OnProgress", "Template"}
 
 
 class Parrot:
@@ -104,6 +105,7 @@ def test_the_repr_of_every_public_object_tells_its_main_facts(
         (AddedToken("<s>", 5), ["'<s>'", "id=5", "special=True"]),
         (PostProcessor((1,), (2,)), ["(1,)", "(2,)"]),
         (count(LONG, "gpt2"), ["documents=1", "distinct="]),
+        (Progress("Learning merges", 3, 9, "merges"), ["merges", "done=3"]),
         (StreamDecoder(tokenizer, skip_special_tokens=True), ["skip_special_tokens=True", "'replace'"]),
         (reply, ["text=''", "prompt_tokens=", "new_tokens=0", "finish_reason=None"]),
         (reply.generation, ["prompt_tokens=", "new_tokens=0", "finish_reason=None"]),

@@ -21,7 +21,7 @@ from pages import ROOT, blocks, run_console, run_python
     ("document", "python", "console"),
     [
         ("README.md", 5, 1),
-        ("docs/training.md", 11, 0),
+        ("docs/training.md", 12, 0),
         pytest.param("docs/command-line.md", 0, 1, marks=pytest.mark.sampled(0.25, "long tests")),
         ("docs/tiktoken.md", 3, 0),
         ("docs/formats.md", 1, 0),

@@ -61,6 +61,7 @@ if _TYPE_CHECKING:
     from bpe_tokenizer.inference import InferenceBackend, detect_best_backend
     from bpe_tokenizer.results import EncodingResult
     from bpe_tokenizer.train.piece_counts import PieceCounts, count
+    from bpe_tokenizer.train.progress import OnProgress, Progress, report_progress
     from bpe_tokenizer.train.trainer import train_bpe
 
 __all__ = [
@@ -91,10 +92,12 @@ __all__ = [
     "ModelError",
     "ModelFileNotFoundError",
     "NotTrainedError",
+    "OnProgress",
     "OptionError",
     "PatternError",
     "PieceCounts",
     "PostProcessor",
+    "Progress",
     "Reply",
     "SpecialTokenError",
     "StreamDecoder",
@@ -109,6 +112,7 @@ __all__ = [
     "count",
     "detect_best_backend",
     "load",
+    "report_progress",
     "train_bpe",
     "train_from_counts",
 ]
@@ -120,10 +124,13 @@ _LAZY = {
     "ChatTemplate": "chat",
     "EncodingResult": "results",
     "InferenceBackend": "inference",
+    "OnProgress": "train.progress",
     "PieceCounts": "train.piece_counts",
+    "Progress": "train.progress",
     "Reply": "chat.reply",
     "count": "train.piece_counts",
     "detect_best_backend": "inference",
+    "report_progress": "train.progress",
     "train_bpe": "train.trainer",
 }
 _LAZY_ROOMS = frozenset({"chat", "compat", "formats", "inference", "results", "train", "view"})

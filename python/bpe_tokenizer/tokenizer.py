@@ -596,7 +596,9 @@ class BPETokenizer(_core.Tokenizer):
 
         tokenizer = cls.from_model(huggingface.load(directory))
         if check_flag("verbose", verbose):
-            print(f"Loaded {tokenizer} from {directory}", file=sys.stderr)
+            from bpe_tokenizer.train.progress import say
+
+            say(f"Loaded {tokenizer} from {directory}")
         return tokenizer
 
     def save(self, directory: _Path, name: str = "tokenizer", verbose: bool = False) -> None:
@@ -619,7 +621,9 @@ class BPETokenizer(_core.Tokenizer):
         registry.check_directory(path)
         huggingface.save(self.model, path, name=name)
         if verbose:
-            print(f"Saved {self} to {directory}", file=sys.stderr)
+            from bpe_tokenizer.train.progress import say
+
+            say(f"Saved {self} to {directory}")
 
     @classmethod
     def from_huggingface(
@@ -663,7 +667,9 @@ class BPETokenizer(_core.Tokenizer):
         )
         tokenizer = cls.from_model(model)
         if check_flag("verbose", verbose):
-            print(f"Loaded {tokenizer} from {shorten(model_name_or_path)}", file=sys.stderr)
+            from bpe_tokenizer.train.progress import say
+
+            say(f"Loaded {tokenizer} from {shorten(model_name_or_path)}")
         return tokenizer
 
     @classmethod
@@ -2137,7 +2143,9 @@ class BPETokenizer(_core.Tokenizer):
         with reply:
             text = "".join(reply)
         if verbose:
-            print(f"{model}: {reply.summary()}", file=sys.stderr)
+            from bpe_tokenizer.train.progress import say
+
+            say(f"{model}: {reply.summary()}")
         return text
 
     @overload
@@ -2185,7 +2193,9 @@ class BPETokenizer(_core.Tokenizer):
         finally:
             await reply.aclose()
         if verbose:
-            print(f"{model_path}: {reply.summary()}", file=sys.stderr)
+            from bpe_tokenizer.train.progress import say
+
+            say(f"{model_path}: {reply.summary()}")
         return reply.text
 
     # Pictures, caches, copies

@@ -312,7 +312,7 @@ def test_the_commands_take_the_limits(corpus: Path, tmp_path: Path) -> None:
     done = run("train", "--counts", saved, *limits, "--vocab-size", 300, "--output", directory)
     assert done.returncode == 0, done.stderr
     done = run("train", "--corpus", corpus, *pattern, *limits, "--output", tmp_path / "other")
-    assert (done.returncode, "min_count=2 fits" in done.stderr) == (1, True)
+    assert (done.returncode, "--min-count 2 fits" in done.stderr) == (1, True)
     done = run("count", "--corpus", corpus, "--sample", "1/10", "--output", saved)
     assert (done.returncode, "by line" in done.stderr) == (1, True)
 

@@ -25,9 +25,12 @@ from bpe_tokenizer import (
     ModelError,
     NotTrainedError,
     OptionError,
+    Progress,
     TokenizerError,
+    report_progress,
     train_bpe,
 )
+from bpe_tokenizer.corpus import tokenize_corpus
 from bpe_tokenizer.train import progress
 from training import WORDS, merges_of, trained
 
@@ -368,6 +371,52 @@ def test_only_commands_print_lines_of_progress(
     with progress.progress_lines():
         merges_of(corpus_files, verbose=True)
     assert "Counting pieces: " not in capsys.readouterr().err
+
+
+def test_progress_is_reported_to_a_function(corpus_files: list[Path], tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    with report_progress(seen.append):
+        tokenizer = trained(WORDS)
+        merges_of(corpus_files)
+        merges_of(iter(corpus_files))
+        tokenizer.extend(corpus_files, len(tokenizer) + 5, verbose=False)
+        tokenize_corpus(corpus_files, tmp_path / "ids", tokenizer, append_eos=False, verbose=False)
+    assert {each.stage: each.unit for each in seen} == {
+        "Counting documents": "documents",
+        "Counting pieces": "MB",
+        "Learning merges": "merges",
+        "Tokenizing": "MB",
+    }
+    size = sum(path.stat().st_size for path in corpus_files) / 1e6
+    assert next(each for each in seen[::-1] if each.stage == "Counting pieces").done == pytest.approx(size)
+    assert seen[-1] == Progress("Tokenizing", size, size, "MB")
+    before = len(seen)
+    trained(WORDS)
+    assert len(seen) == before
+
+    def stop(_: Progress) -> None:
+        raise TimeoutError("enough")
+
+    with report_progress(stop), pytest.raises(TimeoutError, match="enough"):
+        trained(WORDS)
+
+
+def test_a_program_that_logs_gets_facts_and_lines_in_its_log(
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    corpus_files: list[Path],
+) -> None:
+    times = itertools.count()
+    monkeypatch.setattr(progress, "clock", lambda: 31.0 * next(times))
+    with caplog.at_level("INFO", "bpe_tokenizer"):
+        merges_of(corpus_files, verbose=True)
+        merges_of(corpus_files)
+    assert capsys.readouterr().err == ""
+    messages = [record.getMessage() for record in caplog.records]
+    for begin in ("Counted ", "Counting pieces: ", "Trained on "):
+        assert any(message.startswith(begin) for message in messages), begin
+    assert sum(message.startswith("Trained on") for message in messages) == 1
 
 
 # -- train_bpe ------------------------------------------------------------------------------------------

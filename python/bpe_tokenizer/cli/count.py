@@ -29,7 +29,7 @@ from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.options import CountLimits, ReadOptions
 from bpe_tokenizer.readers.inputs import find_inputs
 from bpe_tokenizer.train import piece_counts
-from bpe_tokenizer.train.trainer import print_normalized
+from bpe_tokenizer.train.trainer import say_normalized
 
 __all__ = ["count"]
 
@@ -84,4 +84,4 @@ def count(
         print(
             f"{count_noun(counts.pieces, 'piece')}, {counts.distinct:,} of them distinct, saved in {output}"
         )
-        print_normalized(counts)
+        say_normalized(counts)

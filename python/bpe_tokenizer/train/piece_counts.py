@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +29,7 @@ from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
 from bpe_tokenizer.train.counts_file import SMALL_FILE, read_header, read_header_of, write_header
 from bpe_tokenizer.train.options import check_weight
-from bpe_tokenizer.train.progress import ProgressBar
+from bpe_tokenizer.train.progress import ProgressBar, say
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -622,7 +621,7 @@ def count(
             special_tokens=counts.special_tokens,
         )
     if verbose and skipped.count:
-        print(skipped.summary(), file=sys.stderr)
+        say(skipped.summary())
     check_not_empty(counts)
     return counts.prune(least)
 

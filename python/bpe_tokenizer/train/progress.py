@@ -1,25 +1,87 @@
-"""The progress of long work: a bar in a terminal, and lines elsewhere if a command asks for them."""
+"""The progress of long work: a bar in a terminal, lines in a log, calls of a program's function."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import time
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from bpe_tokenizer.arguments import check_flag
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress as Bars
 
-__all__ = ["ProgressBar", "progress_lines"]
+__all__ = ["OnProgress", "Progress", "ProgressBar", "progress_lines", "report_progress", "say"]
 
 _LINE_SECONDS = 30.0
+_LOGGER = logging.getLogger("bpe_tokenizer")
 _wants_lines: ContextVar[bool] = ContextVar("wants_lines", default=False)
+_on_progress: ContextVar[OnProgress | None] = ContextVar("on_progress", default=None)
 # Tests replace it.
 clock = time.monotonic
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a stage of long work is.
+
+    Args:
+        stage: Its name, such as `"Counting pieces"`.
+        done: The work that is done.
+        total: All of the work; None if it is unknown.
+        unit: The unit of both, such as `"MB"` or `"merges"`.
+    """
+
+    stage: str
+    done: float
+    total: float | None
+    unit: str
+
+
+class OnProgress(Protocol):
+    """A function that `report_progress` calls."""
+
+    def __call__(self, progress: Progress, /) -> object:
+        """Take the progress; the result is ignored."""
+
+
+@contextlib.contextmanager
+def report_progress(to: OnProgress) -> Iterator[None]:
+    """Call a function with the progress of training, counting and tokenizing, while the context lasts.
+
+    Args:
+        to: The function. It is called in the thread of the work, often, so it should be fast. What it raises
+            ends the work.
+
+    >>> from bpe_tokenizer import BPETokenizer, report_progress
+    >>> seen = []
+    >>> with report_progress(seen.append):
+    ...     _ = BPETokenizer().train("low low lower lowest", 258, verbose=False)
+    >>> seen[-1]
+    Progress(stage='Learning merges', done=2.0, total=2.0, unit='merges')
+    """
+    token = _on_progress.set(to)
+    try:
+        yield
+    finally:
+        _on_progress.reset(token)
+
+
+def say(message: str) -> None:
+    """Report a fact: to the logger `bpe_tokenizer` where a program logs the level INFO, else on stderr."""
+    if _is_logged():
+        _LOGGER.info(message)
+    else:
+        print(message, file=sys.stderr, flush=True)
+
+
+def _is_logged() -> bool:
+    return _LOGGER.isEnabledFor(logging.INFO) and _LOGGER.hasHandlers()
 
 
 @contextlib.contextmanager
@@ -37,12 +99,14 @@ class ProgressBar:
 
     Args:
         bars: The bar; None shows none.
-        lines: Whether to print a line on stderr for every 30 seconds of work.
+        lines: Whether to say a line for every 30 seconds of work.
+        to: The function of `report_progress`.
     """
 
-    def __init__(self, bars: Progress | None, lines: bool = False) -> None:
+    def __init__(self, bars: Bars | None, lines: bool = False, to: OnProgress | None = None) -> None:
         self._bars = bars
         self._lines = lines
+        self._to = to
         self._printed = self._begin = clock()
         self._description = self._unit = ""
         self._scale: float = 1
@@ -58,31 +122,33 @@ class ProgressBar:
             yield cls.without_terminal(wanted)
             return
         try:
-            from rich.progress import Progress, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bars
+            from rich.progress import TextColumn, TimeElapsedColumn
         except ImportError:  # of the extra `cli`
             has_rich = False
         else:
             has_rich = True
         if not has_rich:  # not above: an error of the work would be one that the import caused
-            yield cls(None, lines=True)
+            yield cls(None, True, _on_progress.get())
             return
 
         from bpe_tokenizer.console import can_start_thread, new_console
 
-        columns = (*Progress.get_default_columns(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
+        columns = (*Bars.get_default_columns(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
         console = new_console(stderr=True)
-        with Progress(*columns, console=console, transient=True, auto_refresh=can_start_thread()) as bars:
-            yield cls(bars)
+        with Bars(*columns, console=console, transient=True, auto_refresh=can_start_thread()) as bars:
+            yield cls(bars, to=_on_progress.get())
 
     @classmethod
     def without_terminal(cls, wanted: bool) -> ProgressBar:
-        """Return a bar that prints lines, if wanted in `progress_lines`, and shows nothing in a terminal."""
-        return cls(None, wanted and _wants_lines.get() and not sys.stderr.isatty())
+        """Return a bar that says lines, if wanted, to a log or in `progress_lines`; none in a terminal."""
+        lines = wanted and (_wants_lines.get() or _is_logged()) and not sys.stderr.isatty()
+        return cls(None, lines, _on_progress.get())
 
     @property
     def visible(self) -> bool:
         """Whether anybody sees the progress."""
-        return self._bars is not None or self._lines
+        return self._bars is not None or self._lines or self._to is not None
 
     def start(self, description: str, total: int | None = None, unit: str = "", scale: float = 1) -> None:
         """Start the next stage.
@@ -111,8 +177,11 @@ class ProgressBar:
         """
         self._done = done
         self._total = self._total if total is None else total
+        if self._to is not None:
+            whole = None if self._total is None else self._total / self._scale
+            self._to(Progress(self._description, done / self._scale, whole, self._unit))
         if self._lines:
-            self._print(note)
+            self._say_line(note)
         if self._bars is None:
             return
         task = self._bars.tasks[-1]
@@ -125,7 +194,7 @@ class ProgressBar:
         """Report more work done."""
         self.update(self._done + amount)
 
-    def _print(self, note: str) -> None:
+    def _say_line(self, note: str) -> None:
         now = clock()
         # What a resumed run finds done does not count as speed.
         first, measured = self._first = self._first or (self._done, now)
@@ -140,7 +209,7 @@ class ProgressBar:
         total = "" if self._total is None else f" of {self._amount(self._total)}"
         done, seconds = f"{self._amount(self._done)}{total} {self._unit}", f"{now - self._begin:,.0f} s"
         facts = ", ".join(filter(None, (done, rate, note, seconds)))
-        print(f"{self._description}: {facts}", file=sys.stderr, flush=True)
+        say(f"{self._description}: {facts}")
 
     def _amount(self, work: float) -> str:
         units = work / self._scale

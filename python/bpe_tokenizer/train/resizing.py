@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 import time
 from collections.abc import Mapping
 
@@ -15,8 +14,8 @@ from bpe_tokenizer.options import CountLimits, ReadOptions
 from bpe_tokenizer.train.corpus import WHOLE_FILES, Corpus, count_corpus
 from bpe_tokenizer.train.options import TrainingOptions
 from bpe_tokenizer.train.piece_counts import check_not_empty
-from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.train.trainer import learn, print_shortfall
+from bpe_tokenizer.train.progress import ProgressBar, say
+from bpe_tokenizer.train.trainer import learn, say_shortfall
 
 __all__ = ["extend_model", "truncate_model"]
 
@@ -64,20 +63,19 @@ def extend_model(
     with ProgressBar.shown(options.verbose) as progress:
         skipped = count_corpus(counter, corpus, progress, options=read, special_tokens=special)
         if options.verbose and skipped.count:
-            print(skipped.summary(), file=sys.stderr)
+            say(skipped.summary())
         check_not_empty(counter)
         progress.start("Learning merges", unit="merges")
         report = progress.update if progress.visible else None
         extended = learn(counter, options, model=core, vocab_size=core.n_vocab + wanted, progress=report)
     learned = len(extended) - len(core)
     if options.verbose:
-        print(
+        say(
             f"Extended with {count_noun(counter.documents, 'document')}: "
             f"{count_noun(counter.pieces, 'piece')}, {counter.distinct:,} of them distinct; "
-            f"learned {count_noun(learned, 'further merge')} in {time.perf_counter() - began:.1f} s",
-            file=sys.stderr,
+            f"learned {count_noun(learned, 'further merge')} in {time.perf_counter() - began:.1f} s"
         )
-        print_shortfall(wanted - learned, f"new_vocab_size={size:,}", options)
+        say_shortfall(wanted - learned, f"new_vocab_size={size:,}", options)
     return dataclasses.replace(model, core=extended) if learned else model
 
 

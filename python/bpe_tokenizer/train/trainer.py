@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -28,12 +27,12 @@ from bpe_tokenizer.train.piece_counts import (
     core_counter,
     new_counts,
 )
-from bpe_tokenizer.train.progress import ProgressBar
+from bpe_tokenizer.train.progress import ProgressBar, say
 
 __all__ = [
     "learn",
-    "print_normalized",
-    "print_shortfall",
+    "say_normalized",
+    "say_shortfall",
     "train_bpe",
     "train_model",
     "train_model_from_counts",
@@ -85,9 +84,9 @@ def train_model(
         )
         core = _train(counts, options, progress, saved)
         if options.verbose and skipped.count:
-            print(skipped.summary(), file=sys.stderr)
+            say(skipped.summary())
     if options.verbose:
-        _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
+        _say_summary(counts, len(core.merges), options, time.perf_counter() - began)
     return Model(core)
 
 
@@ -109,13 +108,13 @@ def train_model_from_counts(
     with ProgressBar.shown(options.verbose) as progress:
         core = _train(counts, options, progress, None)
     if options.verbose:
-        _print_summary(counts, len(core.merges), options, time.perf_counter() - began)
+        _say_summary(counts, len(core.merges), options, time.perf_counter() - began)
     return Model(core)
 
 
 def learn(counter: _core.PieceCounter, options: TrainingOptions, **others: Any) -> _core.Model:
     """Learn merges from counts, with the other arguments of the core's method."""
-    return counter.train(needs=_print_needs if options.verbose else None, **options.core_options(), **others)
+    return counter.train(needs=_say_needs if options.verbose else None, **options.core_options(), **others)
 
 
 def _train(
@@ -127,10 +126,9 @@ def _train(
     """Learn merges. With a checkpoint, continue from its merges and save new ones."""
     check_not_empty(counts)
     if options.verbose:
-        print(
+        say(
             f"Counted {count_noun(counts.documents, 'document')}: {count_noun(counts.pieces, 'piece')}, "
-            f"{counts.distinct:,} of them distinct",
-            file=sys.stderr,
+            f"{counts.distinct:,} of them distinct"
         )
     progress.start("Learning merges", unit="merges")
     train = partial(
@@ -139,7 +137,7 @@ def _train(
         options,
         vocab_size=options.vocab_size,
         added_tokens=options.added_tokens,
-        progress=_Log(progress) if options.verbose else None,
+        progress=_Log(progress, options.verbose) if progress.visible or options.verbose else None,
     )
     if saved is None:
         return train()
@@ -201,52 +199,50 @@ def train_bpe(
 
 
 class _Log:
-    """Reports learned merges: to the progress bar, and a line on stderr after each tenth of them."""
+    """Reports learned merges: to the progress bar, and if verbose a line after each tenth of them."""
 
-    def __init__(self, progress: ProgressBar) -> None:
+    def __init__(self, progress: ProgressBar, verbose: bool) -> None:
         self._progress = progress
+        self._verbose = verbose
         self._tenths = 0
 
     def __call__(self, learned: int, wanted: int) -> None:
         self._progress.update(learned, wanted)
         tenths = 10 * learned // max(wanted, 1)
-        if self._tenths < tenths < 10:
+        if self._verbose and self._tenths < tenths < 10:
             self._tenths = tenths
-            print(f"Learned {learned:,} of {count_noun(wanted, 'merge')}", file=sys.stderr)
+            say(f"Learned {learned:,} of {count_noun(wanted, 'merge')}")
 
 
-def _print_summary(counts: PieceCounts, merges: int, options: TrainingOptions, seconds: float) -> None:
-    print(
+def _say_summary(counts: PieceCounts, merges: int, options: TrainingOptions, seconds: float) -> None:
+    say(
         f"Trained on {count_noun(counts.documents, 'document')}: {count_noun(counts.pieces, 'piece')}, "
-        f"{counts.distinct:,} of them distinct; learned {count_noun(merges, 'merge')} in {seconds:.1f} s",
-        file=sys.stderr,
+        f"{counts.distinct:,} of them distinct; learned {count_noun(merges, 'merge')} in {seconds:.1f} s"
     )
-    print_normalized(counts)
-    print_shortfall(options.wanted_merges - merges, f"vocab_size={options.vocab_size:,}", options)
+    say_normalized(counts)
+    say_shortfall(options.wanted_merges - merges, f"vocab_size={options.vocab_size:,}", options)
 
 
-def print_normalized(counts: PieceCounts) -> None:
-    """Print to stderr that normalisation changed text, if it did, and which option keeps every text."""
+def say_normalized(counts: PieceCounts) -> None:
+    """Say that normalisation changed text, if it did, and which option keeps every text."""
     if core_counter(counts).normalized:
         changed = f"{counts.normalization} changed text in the corpus"
-        print(f"{changed}; normalization=None keeps every text as it is", file=sys.stderr)
+        say(f"{changed}; normalization=None keeps every text as it is")
 
 
-def _print_needs(distinct: int, memory: int, limit: int | None) -> None:
-    """Print to stderr what learning needs, if its memory is limited."""
+def _say_needs(distinct: int, memory: int, limit: int | None) -> None:
+    """Say what learning needs, if its memory is limited."""
     if limit is not None:
-        print(
+        say(
             f"Learning from {count_noun(distinct, 'distinct piece')} needs {memory / 1e6:,.0f} MB of memory, "
-            f"and max_memory leaves {limit / 1e6:,.0f} MB for it",
-            file=sys.stderr,
+            f"and max_memory leaves {limit / 1e6:,.0f} MB for it"
         )
 
 
-def print_shortfall(missing: int, size: str, options: TrainingOptions) -> None:
-    """Print to stderr how many merges are missing for `size`, the option and its value."""
+def say_shortfall(missing: int, size: str, options: TrainingOptions) -> None:
+    """Say how many merges are missing for `size`, the option and its value."""
     if missing > 0:
-        print(
+        say(
             f"Stopped {count_noun(missing, 'merge')} short of {size}: no pair is left with a count of at "
-            f"least {options.min_frequency}",
-            file=sys.stderr,
+            f"least {options.min_frequency}"
         )
