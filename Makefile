@@ -84,7 +84,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format audit licences release-check size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format audit licences interface release-check size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -222,6 +222,9 @@ release-check: $(PAGE_FILE) $(RELEASE)/.installed  ## Build what a release uploa
 
 licences: $(VENV)/.created  ## Write THIRD-PARTY-LICENSES.txt: the licences of the crates that a wheel contains
 	CARGO="$(CARGO)" $(BIN)/python tools/licences.py
+
+interface: $(VENV)/.built  ## Write docs/api/names.md: every public name, which a test compares
+	PYTHONPATH=python $(BIN)/python -m tools.interface
 
 size:  ## Print the code lines of each room beside its budget
 	@$(PYTHON) tools/size.py
