@@ -14,8 +14,8 @@ def test_the_interface_is_the_recorded_one() -> None:
     gone = [line for line in recorded if line not in now]
     come = [line for line in now if line not in recorded]
     assert now == recorded, (
-        f"The interface breaks in {gone or 'no line'}, and is new in {come or 'no line'}. docs/support.md says "
-        "what a break needs. When it is decided, run `make interface`, and name the change in CHANGELOG.md."
+        f"The interface breaks in {gone or 'no line'}, and is new in {come or 'no line'}. docs/support.md "
+        "says what a break needs. When it is decided, run `make interface`, and name it in CHANGELOG.md."
     )
 
 

@@ -1,8 +1,8 @@
 """Writes docs/api/names.md, the snapshot of the public interface: `make interface`.
 
-The interface is what docs/support.md promises to keep: the names on the pages of docs/api with their arguments
-and defaults, and the options of the command line. A test compares the page with the package, so that a change of
-the interface is a decision, which the difference of this page shows.
+The interface is what docs/support.md promises to keep: the names on the pages of docs/api with their
+arguments and defaults, and the options of the command line. A test compares the page with the package, so
+that a change of the interface is a decision, which the difference of this page shows.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ PAGE = ROOT / "docs" / "api" / "names.md"
 HEAD = """# Every public name
 
 The interface that [a version number](../support.md) speaks of: each public name with its arguments and their
-defaults. `make interface` writes this page, and a test compares it. A line that goes or changes is a break, which
-needs a decision; a new line needs none.
+defaults. `make interface` writes this page, and a test compares it. A line that goes or changes is a break,
+which needs a decision; a new line needs none.
 """
 _DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 _PACKAGE = "bpe_tokenizer"
