@@ -19,7 +19,7 @@ class Reader:
     """Reads the parts of a packed model, as `crates/wasm/src/packed.rs` describes them."""
 
     def __init__(self, data: bytes) -> None:
-        assert data[:5] == b"\x89BPE\x01"
+        assert data[:5] == b"\x89BPE\x02"
         self.data, self.at = data, 5
         self.settings: dict[str, Any]
         self.settings, self.roles = json.loads(self.take(self.number()))

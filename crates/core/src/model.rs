@@ -229,6 +229,7 @@ pub enum Unknown {
 /// How tokens that write spaces as another character become text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Spaces {
     /// The character for a space.
     pub space: char,

@@ -13,11 +13,18 @@ use std::ops::Range;
 use unicode_normalization::char::is_combining_mark;
 
 /// A step: as a model describes it, or with its pattern `P` compiled.
+///
+/// A form has no tag of its own, so serde cannot list the steps in an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
     feature = "serde",
-    serde(tag = "type", expecting = "unknown step of normalisation")
+    serde(
+        tag = "type",
+        deny_unknown_fields,
+        expecting = "a step of normalisation must be NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, \
+                     Strip (strip_left, strip_right), Prepend (prepend) or Replace (pattern, content)"
+    )
 )]
 pub enum Normalizer<P = String> {
     /// Replaces each character by its lower case, independently of its neighbours.

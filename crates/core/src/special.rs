@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 /// The flags are those of Hugging Face's `AddedToken`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct AddedToken {
     /// The token's text.
     pub content: String,

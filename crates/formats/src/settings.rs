@@ -81,6 +81,13 @@ mod tests {
     use super::*;
     use bpe_tokenizer_core::model::{Strip, Vocabulary};
     use bpe_tokenizer_core::normalize::Normalization;
+    use serde_json::Value;
+
+    /// The message about settings that are refused.
+    fn refused(json: &str) -> String {
+        let read = serde_json::from_str::<ModelSettings>(json);
+        read.err().expect(json).to_string()
+    }
 
     #[test]
     fn settings_are_arrays_of_named_tuples() {
@@ -129,14 +136,60 @@ mod tests {
                 r#"{"pre_tokenizers": [["Cut"]]}"#,
                 "expected one of `Split`",
             ),
+            (r#"{"normalizers": [["NFX"]]}"#, "NFC, NFD, NFKC, NFKD"),
             (
-                r#"{"normalizers": [["NFX"]]}"#,
-                "unknown step of normalisation",
+                r#"{"normalizers": [["Strip", true, 3]]}"#,
+                "Strip (strip_left, strip_right)",
             ),
             (r#"{"decode": null}"#, "unknown field `decode`"),
         ] {
-            let error = serde_json::from_str::<ModelSettings>(json).err().unwrap();
-            assert!(error.to_string().contains(expected), "{error}");
+            let error = refused(json);
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_error_of_a_step_of_normalisation_has_all_names() {
+        let error = refused(r#"{"normalizers": [["NFX"]]}"#);
+        let steps: Vec<Normalizer> = serde_json::from_str(
+            r#"[["NFC"], ["NFD"], ["NFKC"], ["NFKD"], ["Lowercase"], ["StripAccents"],
+                ["Strip", true, true], ["Prepend", ""], ["Replace", "", ""]]"#,
+        )
+        .unwrap();
+        for step in steps {
+            // A new step must be in the list above, and in the error.
+            match step {
+                Normalizer::Form(_) | Normalizer::Lowercase | Normalizer::StripAccents => {}
+                Normalizer::Strip { .. } | Normalizer::Prepend { .. } => {}
+                Normalizer::Replace { .. } => {}
+            }
+            let Value::Object(fields) = serde_json::to_value(step).unwrap() else {
+                panic!("a step is an object");
+            };
+            for (field, value) in &fields {
+                let name = if field == "type" {
+                    value.as_str().unwrap()
+                } else {
+                    field
+                };
+                assert!(error.contains(name), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn fields_that_are_unknown_or_missing_are_refused() {
+        for json in [
+            r#"{"normalizers": [{"type": "Strip", "strip_left": true, "strip_right": true, "x": 1}]}"#,
+            r#"{"normalizers": [["Strip", true]]}"#,
+            r#"{"pre_tokenizers": [{"type": "Split", "pattern": "a", "behavior": "Removed", "invert": true, "x": 1}]}"#,
+            r#"{"pre_tokenizers": [["Split", "a", "Removed"]]}"#,
+            r#"{"pre_tokenizers": [["Metaspace", "_", "first", false, 1]]}"#,
+            r#"{"decoder": {"space": "_", "byte_fallback": true, "strip": "one", "x": 1}}"#,
+            r#"{"decoder": ["_", true]}"#,
+            r#"{"added_tokens": [["a", 4]]}"#,
+        ] {
+            refused(json);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::rank_table::RankTable;
 use crate::sequence::{byte_pairs, items};
 use crate::settings::{
     added_token, added_token_tuple, added_token_tuples, decoder_tuple, each, from_keywords,
-    step_tuple,
+    name_of, step_tuple,
 };
 use crate::token_table::TokenTable;
 use bpe_tokenizer_core::error::quoted;
@@ -270,11 +270,8 @@ impl Model {
     }
 
     #[getter]
-    fn alphabet(&self) -> &'static str {
-        match self.core.settings().alphabet {
-            Alphabet::Bytes => "bytes",
-            Alphabet::Characters => "characters",
-        }
+    fn alphabet(&self) -> String {
+        name_of(self.core.settings().alphabet)
     }
 
     #[getter]
@@ -481,14 +478,15 @@ fn tokens_of<'a>(
 /// Converts a token's string to bytes.
 fn bytes_of(alphabet: Alphabet) -> impl Fn(&str) -> Result<Vec<u8>> {
     move |token| {
-        match alphabet {
-        Alphabet::Characters => Ok(token.as_bytes().to_vec()),
-        Alphabet::Bytes => from_printable(token).ok_or_else(|| {
-            Error::Model(format!(
-                "the token {} holds a character that has no byte value; this vocabulary is not byte-level",
-                quoted(token)
-            ))
-        }),
-    }
+        let bytes = match alphabet {
+            Alphabet::Characters => Some(token.as_bytes().to_vec()),
+            Alphabet::Bytes => from_printable(token),
+        };
+        bytes.ok_or_else(|| {
+            let token = quoted(token);
+            let problem =
+                "holds a character that has no byte value; this vocabulary is not byte-level";
+            Error::Model(format!("the token {token} {problem}"))
+        })
     }
 }

@@ -43,9 +43,13 @@ pub fn from_keywords(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<ModelSett
         others.del_item("added_tokens")?;
     }
     if let Some(given) = others.get_item("split_patterns")? {
-        patterns(&given)?;
+        others.set_item("split_patterns", patterns(&given)?)?;
     }
-    let json = py.import("json")?.call_method1("dumps", (others,))?;
+    let json = py.import("json")?.call_method1("dumps", (others,));
+    let json = json.map_err(|error| {
+        let message = format!("the settings of a model: {}", error.value(py));
+        exception(py, "ArgumentTypeError", message)
+    })?;
     let json = serde_json::from_str(json.extract()?);
     let settings = json.and_then(serde_json::from_value::<ModelSettings>);
     let mut settings = settings.map_err(|error| {
@@ -94,6 +98,12 @@ pub fn step_tuple<'py>(
 pub fn decoder_tuple<'py>(py: Python<'py>, spaces: &Spaces) -> PyResult<Bound<'py, PyAny>> {
     let class = py.import("bpe_tokenizer.model")?.getattr("Decoder")?;
     class.call((), Some(&fields(py, spaces)?))
+}
+
+/// The name of a choice.
+pub fn name_of(choice: impl Serialize) -> String {
+    let name = serde_json::to_value(choice).unwrap_or_default();
+    name.as_str().unwrap_or_default().to_owned()
 }
 
 /// The fields of a value, by name.

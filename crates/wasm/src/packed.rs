@@ -5,7 +5,7 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | signature | `\x89BPE`, the version 1 |
+//! | signature | `\x89BPE`, the version 2 |
 //! | settings | size, JSON: the settings, and the special tokens by role |
 //! | tokens | number; for each the difference to the previous id minus 1, in sequence; all lengths; all bytes |
 //! | merges | the kind, and what it needs |
@@ -21,7 +21,7 @@ use bpe_tokenizer_formats::settings::ModelSettings;
 use std::collections::BTreeMap;
 
 /// The first bytes of a packed model.
-pub const SIGNATURE: &[u8] = b"\x89BPE\x01";
+pub const SIGNATURE: &[u8] = b"\x89BPE\x02";
 
 /// A model and the texts of its special tokens by role.
 pub type WithRoles = (Model, BTreeMap<String, String>);
@@ -30,7 +30,7 @@ pub type WithRoles = (Model, BTreeMap<String, String>);
 pub fn read(bytes: &[u8]) -> Result<WithRoles> {
     let mut reader = Reader { rest: bytes };
     if reader.take(SIGNATURE.len())? != SIGNATURE {
-        return Err(broken("it does not begin with the signature of version 1"));
+        return Err(broken("it does not begin with the signature of version 2"));
     }
     let size = reader.size()?;
     let settings = from_json(reader.take(size)?, "the settings of a packed model")?;

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["pack"]
 
-_SIGNATURE = b"\x89BPE\x01"
+_SIGNATURE = b"\x89BPE\x02"
 
 
 def pack(tokenizer: BPETokenizer) -> bytes:

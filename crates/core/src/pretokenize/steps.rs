@@ -58,6 +58,7 @@ pub enum PreTokenizer<P = String> {
 /// A split at the matches of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Split<P = String> {
     /// A regular expression.
     pub pattern: P,
@@ -70,6 +71,7 @@ pub struct Split<P = String> {
 /// A replacement of spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Metaspace {
     /// The character that replaces them.
     pub replacement: char,
