@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer, FormatError, NotTrainedError, OptionError, TokenizerError
+from bpe_tokenizer.formats.files import decode_text, read_errors
 
 
 class Mine(BPETokenizer):
@@ -105,3 +106,14 @@ def test_names_of_encodings_and_paths_are_told_apart(tmp_path: Path, monkeypatch
 def test_a_published_encoding_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="local_files_only"):
         BPETokenizer.from_tiktoken("cl100k_base", cache_dir=tmp_path, local_files_only=True)
+
+
+def test_bytes_that_are_not_utf8_name_the_file_and_the_byte(tmp_path: Path) -> None:
+    path = tmp_path / "merges.txt"
+    with pytest.raises(FormatError, match=r"merges\.txt: is not UTF-8: byte 0xff at offset 2"):
+        decode_text(b"ab\xff", path)
+    with (
+        pytest.raises(FormatError, match=r"merges\.txt: is not UTF-8: byte 0x80 at offset 1"),
+        read_errors(path),
+    ):
+        b"a\x80".decode()

@@ -135,7 +135,7 @@ REFUSED = [
     ),
     (
         {"added_tokens": [AddedToken("b", 300, *[False] * 5)]},
-        'vocab: duplicate token "b": ids 98 and 300 are written alike',
+        "vocab: the ids 98 and 300 are both written 'b', and llama.cpp refuses duplicate texts",
     ),
     (
         {

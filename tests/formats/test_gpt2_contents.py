@@ -84,7 +84,7 @@ def test_what_merges_lack_that_were_cut_off(tmp_path: Path) -> None:
 
 def test_merges_that_are_no_text(tmp_path: Path) -> None:
     (write(tmp_path) / "merges.txt").write_bytes(b"l o\n\xff\n")
-    with pytest.raises(FormatError, match=r"merges\.txt: is not UTF-8 at offset 4"):
+    with pytest.raises(FormatError, match=r"merges\.txt: is not UTF-8: byte 0xff at offset 4"):
         gpt2.load(tmp_path)
 
 

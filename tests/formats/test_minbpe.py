@@ -179,7 +179,7 @@ def test_windows_line_ends(tmp_path: Path) -> None:
         (b"minbpe v1\n(\n0\n", "line 2: the pattern is not supported"),
         (b"minbpe v1\n\\s+$\n0\n", r"line 2: the pattern '\\\\s\+\$' holds \$"),
         (b"minbpe v1\n(a)|b\n0\n", "holds \\(, which may mean something else to Python's regex module"),
-        (b"minbpe v1\n\xff\n0\n", "is not UTF-8 at offset 10"),
+        (b"minbpe v1\n\xff\n0\n", "is not UTF-8: byte 0xff at offset 10"),
         (
             b"minbpe v1\n\n0\n" + b"255 255\n" + b"".join(b"%d %d\n" % (i, i) for i in range(256, 300)),
             "too large",

@@ -1,4 +1,4 @@
-"""The settings of a model: their names are the same everywhere, and wrong ones are refused in one sentence."""
+"""The settings of a model have the same names everywhere, and wrong ones are refused in one sentence."""
 
 from __future__ import annotations
 

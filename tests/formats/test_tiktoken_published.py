@@ -237,7 +237,7 @@ def test_gpt2_may_be_there_in_its_own_two_files(
         (b"#version: 0.2\n b\n", {}, r"^vocab\.bpe: line 2: "),
         (b"#version: 0.2\na b c\n", {}, r"^vocab\.bpe: line 2: "),
         ("#version: 0.2\na 日\n".encode(), {}, r"^vocab\.bpe: line 2: "),
-        (b"#version: 0.2\n\xff\n", {}, r"^vocab\.bpe: is not UTF-8 at offset 14"),
+        (b"#version: 0.2\n\xff\n", {}, r"^vocab\.bpe: is not UTF-8: byte 0xff at offset 14"),
         (None, {"日": 300}, r"^encoder\.json: '日' has a character outside"),
         (None, {"ab": 9, "abc": 8}, r"^encoder\.json: .* b'ab' has the id 9, but the rank 256 in vocab\.bpe"),
         (None, {"x y": 300}, r"^encoder\.json: 'x y' has"),

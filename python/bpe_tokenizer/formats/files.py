@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from bpe_tokenizer.errors import FormatError, TokenizerError, TokenizerFileNotFoundError, shorten
 
-__all__ = ["check_regular", "read_bytes", "read_errors", "read_together"]
+__all__ = ["check_regular", "decode_text", "read_bytes", "read_errors", "read_together"]
 
 _Result = TypeVar("_Result")
 
@@ -30,6 +30,27 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
 
 
+def decode_text(data: bytes, file: str | os.PathLike[str]) -> str:
+    """Return the text of a file's bytes.
+
+    Args:
+        data: The bytes.
+        file: The file's name, for messages.
+
+    Raises:
+        FormatError: They are not UTF-8.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_utf8(file, error) from error
+
+
+def _not_utf8(file: str | os.PathLike[str], error: UnicodeDecodeError) -> FormatError:
+    byte = error.object[error.start]
+    return FormatError(f"{os.fspath(file)}: is not UTF-8: byte 0x{byte:02x} at offset {error.start}")
+
+
 def check_regular(path: Path) -> None:
     """Refuse a device, a pipe or a socket, whose reading may never end.
 
@@ -44,7 +65,7 @@ def check_regular(path: Path) -> None:
 
 @contextlib.contextmanager
 def read_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn errors of the operating system into a `FormatError` that names the path.
+    """Turn errors of the operating system and of decoding into a `FormatError` that names the path.
 
     Args:
         path: What is read.
@@ -56,6 +77,8 @@ def read_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     except OSError as error:
         kind = TokenizerFileNotFoundError if isinstance(error, FileNotFoundError) else FormatError
         raise kind(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, error) from error
     except ValueError as error:
         # A path with a zero byte or a lone surrogate.
         if not isinstance(error, UnicodeEncodeError) and "\0" not in os.fspath(path):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from bpe_tokenizer.errors import FormatError, escaped
-from bpe_tokenizer.formats.files import read_bytes
+from bpe_tokenizer.formats.files import decode_text, read_bytes
 from bpe_tokenizer.model import Decoder, Step
 
 __all__ = [
@@ -170,12 +170,7 @@ def parse_json(path: Path, data: bytes) -> Field:
         FormatError: The bytes are not UTF-8 or not valid JSON, are nested too deeply, repeat a key in an
             object, or hold a number or a text that cannot be represented.
     """
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FormatError(
-            f"{path}: is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
-        ) from error
+    text = decode_text(data, path)
     try:
         value = json.loads(
             text,

@@ -27,7 +27,7 @@ from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import make_directory, write_atomically
 from bpe_tokenizer.errors import FormatError, ModelError, OptionError, PatternError, shorten
 from bpe_tokenizer.formats.capabilities import keeping_matches, require_mergeable
-from bpe_tokenizer.formats.files import read_bytes
+from bpe_tokenizer.formats.files import decode_text, read_bytes
 from bpe_tokenizer.formats.python_regex import python_objection
 from bpe_tokenizer.model import AddedToken, Model, Split
 
@@ -122,11 +122,7 @@ def _error(path: Path, line: int, problem: str) -> FormatError:
 
 
 def _read_lines(path: Path) -> list[str]:
-    data = read_bytes(path)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path}: is not UTF-8 at offset {error.start}") from error
+    text = decode_text(read_bytes(path), path)
     if not text.endswith("\n"):
         raise FormatError(f"{path}: the last line has no newline; the file may be cut off")
     return [line.removesuffix("\r") for line in text.split("\n")[:-1]]

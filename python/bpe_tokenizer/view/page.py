@@ -16,6 +16,7 @@ from html import unescape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from bpe_tokenizer import _core
 from bpe_tokenizer.errors import MissingDependencyError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.special_tokens import AllowedSpecial
 
@@ -119,11 +120,12 @@ def published_names() -> list[dict[str, Any]]:
     from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
     from bpe_tokenizer.formats.tiktoken.special_tokens import to_added_tokens
 
+    no_ranks = _core.RankTable.parse(b"= 0", "")  # their ids are given
     names = []
     for name, encoding in reversed(list(PUBLISHED.items())):
         models = [model for model, used in MODEL_NAMES.items() if used == name]
         file = encoding.ranks.url.rpartition("/")[2]
-        special = to_added_tokens({b"": 0}, encoding.special_tokens or {})
+        special = to_added_tokens(no_ranks, encoding.special_tokens or {})
         names.append(
             {
                 "name": name,

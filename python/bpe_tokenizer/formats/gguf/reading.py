@@ -239,10 +239,10 @@ def _check_byte_tokens(metadata: Metadata, tokens: Tokens, merges: Sequence[Pair
 
 def unmergeable_newlines(texts: Iterable[str], merges: Sequence[Pair]) -> str | None:
     """Return a token of newlines that merging newlines does not make; None if merging makes all."""
-    ranks = {pair: rank for rank, pair in enumerate(merges) if not b"".join(pair).strip(b"\n")}
+    scores = {pair: -rank for rank, pair in enumerate(merges) if not b"".join(pair).strip(b"\n")}
     for text in texts:
         if not text.strip("\n"):
             symbols = [b"\n"] * min(len(text), _MAX_NEWLINES)
-            if join(symbols, lambda left, right: ranks.get((left, right))) != [text.encode()]:
+            if join(symbols, lambda left, right: scores.get((left, right))) != [text.encode()]:
                 return text
     return None

@@ -164,33 +164,30 @@ def last_merge(text: str, scores: Mapping[str, float]) -> Pair | None:
     >>> last_merge("abc", {"ab": -1, "bc": -2, "abc": -3})
     ('ab', 'c')
     """
-
-    def rank(left: str, right: str) -> float | None:
-        score = scores.get(left + right)
-        return None if score is None else -score
-
-    left, right, *others = join(list(text), rank, until=2)
+    left, right, *others = join(list(text), lambda left, right: scores.get(left + right), until=2)
     return None if others else (left, right)
 
 
 def join(
-    symbols: list[_Symbol], rank: Callable[[_Symbol, _Symbol], float | None], until: int = 1
+    symbols: list[_Symbol], score: Callable[[_Symbol, _Symbol], float | None], until: int = 1
 ) -> list[_Symbol]:
-    """Join the two neighbours of the lowest rank, the leftmost of equal ones, again and again.
+    """Join the two neighbours of the best score, the leftmost of equal ones, again and again.
 
     Args:
         symbols: The symbols.
-        rank: Returns the rank of two neighbours; None if they are never joined.
+        score: Returns the score of two neighbours; None if they are never joined.
         until: The number of symbols at which to stop.
 
     >>> join(list("abab"), lambda left, right: {"ab": 1}.get(left + right))
     ['ab', 'ab']
     """
     while len(symbols) > until:
-        ranks = [(rank(left, right), at) for at, (left, right) in enumerate(pairwise(symbols))]
-        found = [(best, at) for best, at in ranks if best is not None]
-        if not found:
+        best, at = None, 0
+        for index, (left, right) in enumerate(pairwise(symbols)):
+            found = score(left, right)
+            if found is not None and (best is None or found > best):
+                best, at = found, index
+        if best is None:
             break
-        _, at = min(found)
         symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
     return symbols

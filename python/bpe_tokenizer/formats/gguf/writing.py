@@ -111,10 +111,14 @@ def _table(texts: Sequence[str]) -> _core.TokenTable:
     zero = next((text for text in texts if "\0" in text), None)
     if zero is not None:
         raise FormatError(f"vocab: the token {shorten(zero)} has a zero byte, where llama.cpp ends its text")
-    try:
-        return _core.TokenTable.from_strings([text.encode() for text in texts], "vocab")
-    except FormatError as error:
-        raise FormatError(f"{error} are written alike, and llama.cpp refuses duplicate texts") from None
+    ids: dict[str, int] = {}
+    for index, text in enumerate(texts):
+        if ids.setdefault(text, index) != index:
+            raise FormatError(
+                f"vocab: the ids {ids[text]} and {index} are both written {shorten(text)}, and llama.cpp "
+                "refuses duplicate texts"
+            )
+    return _core.TokenTable.from_strings([text.encode() for text in texts], "vocab")
 
 
 def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre: str) -> str:

@@ -94,13 +94,13 @@ def _scores(texts: Sequence[str], merges: Sequence[Pair]) -> list[float]:
     Raises:
         FormatError: No scores do.
     """
-    ranks = {pair: rank for rank, pair in enumerate(merges)}
-    made: dict[str, int] = {}
+    by_rank = {pair: float(-rank) for rank, pair in enumerate(merges)}
+    made: dict[str, float] = {}
     for text in texts:
-        pair = _last_merge(text, ranks)
+        pair = _last_merge(text, by_rank)
         if pair is not None:
-            made[text] = ranks[pair]
-    order = sorted(made, key=made.__getitem__)
+            made[text] = by_rank[pair]
+    order = sorted(made, key=made.__getitem__, reverse=True)
     scores = dict.fromkeys(texts, float(-len(texts)))
     scores.update((text, float(-rank)) for rank, text in enumerate(order))
     for text in texts:
@@ -116,7 +116,7 @@ def _scores(texts: Sequence[str], merges: Sequence[Pair]) -> list[float]:
     return [scores[text] for text in texts]
 
 
-def _last_merge(text: str, ranks: Mapping[Pair, int]) -> Pair | None:
+def _last_merge(text: str, scores: Mapping[Pair, float]) -> Pair | None:
     """The two symbols of the last merge of a token's text; None if merging does not make the token."""
-    symbols = join(list(text), lambda left, right: ranks.get((left, right)), until=2)
-    return (symbols[0], symbols[1]) if tuple(symbols) in ranks else None
+    symbols = join(list(text), lambda left, right: scores.get((left, right)), until=2)
+    return (symbols[0], symbols[1]) if tuple(symbols) in scores else None

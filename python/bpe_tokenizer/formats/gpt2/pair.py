@@ -10,7 +10,7 @@ from pathlib import Path
 from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError, TokenizerFileNotFoundError, shorten
 from bpe_tokenizer.formats.capabilities import PRINTABLE_BYTES
-from bpe_tokenizer.formats.files import read_bytes
+from bpe_tokenizer.formats.files import decode_text, read_bytes
 from bpe_tokenizer.formats.huggingface.config import OWN_KEY
 from bpe_tokenizer.formats.json_file import Field, parse_json
 from bpe_tokenizer.formats.probe import GPT2_PAIRS
@@ -162,10 +162,7 @@ def merge_lines(file: str, data: bytes) -> Iterator[tuple[str, str, str]]:
     >>> list(merge_lines("merges.txt", b"#version: 0.2\na b\n"))
     [('merges.txt: line 2', 'a', 'b')]
     """
-    try:
-        lines = data.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{file}: is not UTF-8 at offset {error.start}") from error
+    lines = decode_text(data, file).split("\n")
     for number, line in enumerate((line.removesuffix("\r") for line in lines), 1):
         if not line or (number == 1 and line.startswith("#version")):
             continue

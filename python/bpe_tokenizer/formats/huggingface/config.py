@@ -12,7 +12,7 @@ from typing import Any
 from bpe_tokenizer import _core
 from bpe_tokenizer.atomic import unfinished
 from bpe_tokenizer.errors import FormatError, shorten
-from bpe_tokenizer.formats.files import read_bytes
+from bpe_tokenizer.formats.files import decode_text, read_bytes
 from bpe_tokenizer.formats.huggingface.token_strings import added_token_fields
 from bpe_tokenizer.formats.json_file import Field, parse_json, read_json
 from bpe_tokenizer.model import AddedToken
@@ -208,12 +208,7 @@ def template_files(path: Path) -> list[Path]:
 
 
 def _read_text(path: Path) -> str | None:
-    if not path.exists():
-        return None
-    try:
-        return read_bytes(path).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path}: is not UTF-8 at offset {error.start}") from error
+    return decode_text(read_bytes(path), path) if path.exists() else None
 
 
 def token_content(name: Field) -> str:

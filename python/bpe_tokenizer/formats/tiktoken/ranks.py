@@ -9,14 +9,10 @@ from __future__ import annotations
 import binascii
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import TypeAlias
 
 from bpe_tokenizer import _core
 
-__all__ = ["Ranks", "parse_ranks", "write_ranks"]
-
-# Tokens and their ranks: those of a file, or a dict.
-Ranks: TypeAlias = _core.RankTable | Mapping[bytes, int]
+__all__ = ["parse_ranks", "write_ranks"]
 
 
 def parse_ranks(data: bytes, file: str) -> dict[bytes, int]:

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import FormatError, shorten
-from bpe_tokenizer.formats.tiktoken.ranks import Ranks
 from bpe_tokenizer.model import AddedToken
 from bpe_tokenizer.special_tokens import SpecialTokens, checked_id, checked_tokens, known_or_next_ids
 
@@ -17,11 +16,11 @@ __all__ = ["check_no_prefixes", "to_added_tokens", "to_special_tokens"]
 _SECOND_NAMES = {"<|reserved_200018|>": 200018}
 
 
-def to_added_tokens(ranks: Ranks, special_tokens: SpecialTokens) -> list[AddedToken]:
-    """Return special tokens in the order of their ids.
+def to_added_tokens(ranks: _core.RankTable, special_tokens: SpecialTokens) -> list[AddedToken]:
+    r"""Return special tokens in the order of their ids.
 
     Args:
-        ranks: The tokens and their ranks; at least one.
+        ranks: The tokens and their ranks.
         special_tokens: A dict of text to id; or a list, whose tokens get the ids after the largest rank
             unless they are in `ranks`.
 
@@ -29,14 +28,14 @@ def to_added_tokens(ranks: Ranks, special_tokens: SpecialTokens) -> list[AddedTo
         ArgumentTypeError: The argument is neither a dict nor a list, or an id is not an integer.
         ModelError: A text is empty or a duplicate, or an id is out of range.
 
-    >>> [token.id for token in to_added_tokens({b"a": 0, b"b": 7}, ["<|x|>", "<|y|>"])]
+    >>> ranks = _core.RankTable.parse(b"YQ== 0\nYg== 7", "my.tiktoken")
+    >>> [token.id for token in to_added_tokens(ranks, ["<|x|>", "<|y|>"])]
     [8, 9]
     """
     wanted = checked_tokens(special_tokens)
     if not isinstance(wanted, Mapping):
         known = {content: ranks[content.encode()] for content in wanted if content.encode() in ranks}
-        largest = ranks.max_rank if isinstance(ranks, _core.RankTable) else max(ranks.values())
-        wanted = known_or_next_ids(wanted, known, largest)
+        wanted = known_or_next_ids(wanted, known, ranks.max_rank)
     named = [AddedToken(content, checked_id(content, value)) for content, value in wanted.items()]
     taken = {token.id for token in named if _SECOND_NAMES.get(token.content) != token.id}
     kept = [token for token in named if token.id not in taken or token.content not in _SECOND_NAMES]
