@@ -84,7 +84,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format audit licences interface release-check size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format audit licences interface release-check crates-package size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -219,6 +219,17 @@ audit: $(VENV)/.created  ## Look for weaknesses, licences and sources of depende
 release-check: $(PAGE_FILE) $(RELEASE)/.installed  ## Build what a release uploads in dist/, and check it (Linux, 15 minutes)
 	rustup --quiet target add x86_64-unknown-linux-musl aarch64-unknown-linux-gnu
 	PATH="$(abspath $(RELEASE))/bin:$$PATH" $(RELEASE)/bin/python tests/release.py $(CHECKS)
+
+# The two crates that other Rust programs may use. Cargo builds each from its package, and refuses files that are not committed.
+crates-package: PUBLIC := --package bpe-tokenizer-core --package bpe-tokenizer-formats
+crates-package:  ## Package the crates core and formats for Rust programs: documents and examples checked
+	$(CARGO) test --quiet --doc $(PUBLIC)
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --quiet --no-deps $(PUBLIC)
+	@mkdir -p build/crates
+	@echo '{"model": {"vocab": {"l": 0, "o": 1, "w": 2, "lo": 3}, "merges": [["l", "o"]]}}' > build/crates/tokenizer.json
+	$(CARGO) run --quiet --package bpe-tokenizer-formats --example from_rust -- \
+	    build/crates/tokenizer.json README.md build/crates/merges.txt
+	$(CARGO) package --quiet $(PUBLIC)
 
 licences: $(VENV)/.created  ## Write THIRD-PARTY-LICENSES.txt: the licences of the crates that a wheel contains
 	CARGO="$(CARGO)" $(BIN)/python tools/licences.py

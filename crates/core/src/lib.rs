@@ -7,6 +7,8 @@
 //!
 //! Both sides share one pre-tokeniser, so they cannot disagree. Nothing here knows Python, prints, or
 //! keeps global state, but the function that tells whether memory is low.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod alignment;
 pub mod buffer_pool;

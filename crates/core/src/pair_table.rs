@@ -96,7 +96,7 @@ impl PairTable {
         self.ranks
     }
 
-    /// The rank of a pair, or [`NO_MERGE`].
+    /// The rank of a pair, or `NO_MERGE`.
     #[inline(always)]
     pub fn rank(&self, left: u32, right: u32) -> u32 {
         if left < DIRECT && right < DIRECT {

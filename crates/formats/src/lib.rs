@@ -6,6 +6,8 @@
 //! - [`settings`]: all settings of a model, from the JSON that Python and packed models write.
 //!
 //! An error names the file and the place in it. No directories, no network, no Python.
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod error;
 pub mod ranks;

@@ -22,8 +22,8 @@ const LONGER_PER_DECISION: u32 = 256;
 /// The number of batches for which they pause.
 const PAUSED_BATCHES: u32 = 48;
 
-/// A piece as two numbers. A short one: its bytes, and its length in the top byte. A longer one: two hashes, and [`HASHED`]
-/// in the top byte. Pieces of more than [`MAX_PIECE_BYTES`] have a key that no slot has.
+/// A piece as two numbers. A short one: its bytes, and its length in the top byte. A longer one: two hashes, and `HASHED`
+/// in the top byte. Pieces of more than `MAX_PIECE_BYTES` have a key that no slot has.
 pub type Key = [u64; 2];
 
 /// The top byte of the key of a piece that the key does not hold.
@@ -212,7 +212,7 @@ fn write_mask_rows(bounds: &[u32], rows: &mut [u32; PIECES_PER_BATCH]) -> (usize
     (latest as usize, longest as usize)
 }
 
-/// The bounds of the next batch of pieces: at most [`PIECES_PER_BATCH`]. The last one is the first of the batch after it.
+/// The bounds of the next batch of pieces: at most `PIECES_PER_BATCH`. The last one is the first of the batch after it.
 pub fn take_batch<'a>(bounds: &mut &'a [u32]) -> &'a [u32] {
     let (batch, _) = bounds.split_at(bounds.len().min(PIECES_PER_BATCH + 1));
     *bounds = &bounds[batch.len().saturating_sub(1)..];
@@ -258,7 +258,7 @@ impl KeyBatch {
         (&self.keys[..pieces], &self.buckets[..pieces])
     }
 
-    /// Packs at most [`PIECES_PER_BATCH`] pieces and finds their buckets. Each two neighbours of `bounds`,
+    /// Packs at most `PIECES_PER_BATCH` pieces and finds their buckets. Each two neighbours of `bounds`,
     /// offsets from `from`, bound a piece. `buckets` is less than 2^32. Pieces that are not short get a key that no slot
     /// has; see `hash_longer`.
     #[inline]

@@ -3,7 +3,7 @@
 //! `unsafe`: unpacking with vectors loads and reinterprets registers. Sizes are the only condition.
 #![allow(unsafe_code)]
 
-/// The most ids that [`Packed`] holds itself.
+/// The most ids that `Packed` holds itself.
 pub const PACKED_IDS: usize = 5;
 /// The length of the array that unpacking writes.
 pub const UNPACKED_IDS: usize = 8;

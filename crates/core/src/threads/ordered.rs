@@ -51,7 +51,7 @@ pub fn map<T: Sync, R: Send>(
 /// Runs jobs in parallel and passes their results to `consume` in job order.
 ///
 /// `work` gets the number of its thread, a job, and a result to add to, which may already hold the results of earlier
-/// jobs. `consume` empties it, and a later job reuses it. A job is drawn when a thread is free. At most [`MAX_WAITING`]
+/// jobs. `consume` empties it, and a later job reuses it. A job is drawn when a thread is free. At most `MAX_WAITING`
 /// results wait for a slow job. The error is that of the first job, in job order, that failed or whose result `consume` refused.
 pub fn in_order<J: Send, R: Default + Send>(
     jobs: impl Iterator<Item = J> + Send,

@@ -4,7 +4,7 @@
 //! frequent adjacent pair of symbols into a new symbol, and repeats. A merge recounts nothing: the index holds
 //! the count and the positions of every pair, and a merge updates the pairs next to its occurrences.
 //!
-//! All pieces are in one array with a slot per byte ([`Pieces`]). Deletion is lazy in two places. A position
+//! All pieces are in one array with a slot per byte (`Pieces`). Deletion is lazy in two places. A position
 //! that a later merge destroyed stays in its list; it is skipped when the pair is merged. A candidate whose
 //! count has dropped stays on the heap; when it reaches the top, it is pushed again with its current count.
 //!
