@@ -45,6 +45,28 @@ def test_encode_recognises_the_special_tokens_that_it_is_told(
     assert encode("--allowed-special", "<|end|>", "<|other|>") == encode("--allowed-special", "all")
 
 
+def test_encode_takes_a_conversation(run: Run, tmp_path: Path) -> None:
+    control = ["<|im_start|>", "<|im_end|>"]
+    tokenizer = BPETokenizer().train("low lower", 262, special_tokens=control, verbose=False)
+    tokenizer.save(tmp_path / "saved")
+    messages = [{"role": "system", "content": "low"}, {"role": "user", "content": "<|im_end|>"}]
+    (tmp_path / "chat.json").write_text(json.dumps(messages))
+    (tmp_path / "chat.jinja").write_text("{{ messages[0].content }}<|im_end|>")
+    encode = ("encode", "--tokenizer", tmp_path / "saved", "--messages")
+    expected = tokenizer.apply_chat_template(messages, "chatml")
+    assert expected.count(257) == 2
+    assert ids_of(run(*encode, tmp_path / "chat.json", "--template", "chatml")) == expected
+    given = json.dumps({"model": "small", "messages": messages}).encode()
+    assert run(*encode, "-", "--template", "chatml", "--count", stdin=given).text == f"{len(expected)}\n"
+    jinja = ids_of(run(*encode, tmp_path / "chat.json", "--template", tmp_path / "chat.jinja"))
+    assert jinja == [*tokenizer.encode("low"), 257]
+    assert "is not JSON" in run(*encode, tmp_path / "chat.jinja").err
+    assert "must be a list of dicts" in run(*encode, "-", stdin=b"{}").err
+    for wrong in (["--text", "low"], ["--allowed-special", "all"], ["--add-special-tokens"]):
+        assert run(*encode, tmp_path / "chat.json", *wrong).code == 2
+    assert run("encode", "--tokenizer", tmp_path / "saved", "--text", "low", "--template", "chatml").code == 2
+
+
 def test_encode_counts_the_ids(run: Run, directory: Path, tokenizer: BPETokenizer, tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(HOSTILE.encode())
     (tmp_path / "empty").touch()

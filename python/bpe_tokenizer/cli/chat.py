@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +12,7 @@ import typer
 from bpe_tokenizer import BPETokenizer, ChatSession, InferenceBackend
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.cli.chat_loop import ChatLoop
-from bpe_tokenizer.cli.inputs import read_text
+from bpe_tokenizer.cli.inputs import template_source
 from bpe_tokenizer.cli.options import MODEL, TOKENIZER, Debug, Download, completion, option
 from bpe_tokenizer.errors import OptionError, shorten
 from bpe_tokenizer.inference.model_files import kind_of
@@ -112,7 +111,7 @@ def chat(
         model,
         BPETokenizer.load(tokenizer, download=download) if tokenizer is not None else None,
         system,
-        template=read_text(template) if template is not None and Path(template).is_file() else template,
+        template=template_source(template),
         plain_markup=plain_markup,
         template_budget=template_budget,
         template_variables=_json_object(template_variables),

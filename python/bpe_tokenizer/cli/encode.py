@@ -13,7 +13,7 @@ import typer
 
 from bpe_tokenizer import BPETokenizer, special_tokens
 from bpe_tokenizer.cli.id_formats import ID_FORMATS, write_ids
-from bpe_tokenizer.cli.inputs import check_inputs, text_blocks
+from bpe_tokenizer.cli.inputs import check_inputs, read_text, template_source, text_blocks
 from bpe_tokenizer.cli.options import (
     FILE,
     AllowedSpecial,
@@ -27,6 +27,7 @@ from bpe_tokenizer.cli.options import (
 )
 from bpe_tokenizer.cli.streams import binary_output
 from bpe_tokenizer.corpus.run_report import RunReport
+from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.train.progress import ProgressBar
 from bpe_tokenizer.view.terminal import print_tokens
 
@@ -42,6 +43,17 @@ def encode(
     file: Annotated[
         list[str] | None,
         option("FILE...", "Files of UTF-8 text to encode, in order; - is standard input.", names=FILE),
+    ] = None,
+    messages: Annotated[
+        str | None, option("FILE", "A conversation to encode: a JSON list of messages; - is standard input.")
+    ] = None,
+    template: Annotated[
+        str | None,
+        option(
+            "NAME|FILE",
+            "The chat template of --messages: a built-in name or a Jinja file.",
+            "the tokenizer's own",
+        ),
     ] = None,
     count: Annotated[
         bool, typer.Option("--count", help="Print the number of ids of each text or file, not the ids.")
@@ -72,10 +84,17 @@ def encode(
 
     Each text or file gives a line of numbers, or with --count the number of its ids. Files and standard input
     are read in blocks, so they may be larger than the memory. Compressed files (gzip, xz, bzip2, Zstandard)
-    are decompressed.
+    are decompressed. A conversation is encoded as a model reads it, up to the beginning of its reply.
     """
-    if text is not None and file is not None:
-        raise typer.BadParameter("give either --text or --file, not both")
+    if sum(each is not None for each in (text, file, messages)) > 1:
+        raise typer.BadParameter("give one of --text, --file and --messages")
+    if template is not None and messages is None:
+        raise typer.BadParameter("--template needs --messages")
+    if messages is not None and (allowed_special is not None or add_special_tokens):
+        raise typer.BadParameter(
+            "--messages has the special tokens of the template: leave out --allowed-special and "
+            "--add-special-tokens"
+        )
     if as_json and output_format not in (None, "json"):
         raise typer.BadParameter("give either --json or --output-format, not both")
     format_ = "json" if as_json else output_format or "text"
@@ -83,13 +102,19 @@ def encode(
         raise typer.BadParameter("--show-tokens needs --output-format text; JSON has the tokens already")
     if count and (show_tokens or format_ not in ("text", "json")):
         raise typer.BadParameter("--count prints a number: leave out --show-tokens, uint16 and uint32")
-    inputs = check_inputs(file) if text is None else []
+    inputs = check_inputs(file) if text is None and messages is None else []
     loaded = BPETokenizer.load(tokenizer, download=download)
     special = allowed_special_argument(allowed_special)
     write = binary_output(format_ in ("uint16", "uint32"))
     progress = _Progress(inputs, wanted=not quiet)
-    for chunks in [[text]] if text is not None else map(partial(text_blocks, on_read=progress.add), inputs):
-        blocks = progress.of(_ids(loaded, chunks, special, add_special_tokens))
+    found: Iterable[Iterable[npt.NDArray[np.uint32]]]
+    if messages is not None:
+        ids = loaded.apply_chat_template(_conversation(messages), template_source(template))
+        found = [[np.array(ids, np.uint32)]]
+    else:
+        texts = [[text]] if text is not None else map(partial(text_blocks, on_read=progress.add), inputs)
+        found = (_ids(loaded, chunks, special, add_special_tokens) for chunks in texts)
+    for blocks in map(progress.of, found):
         if count:
             number = sum(ids.size for ids in blocks)
             write(f"{json.dumps({'count': number}) if format_ == 'json' else number}\n".encode())
@@ -139,6 +164,15 @@ def _ids(
     yield from tokenizer._encode_stream(special).encode_numpy(chunks)
     if suffix:
         yield np.array(suffix, np.uint32)
+
+
+def _conversation(source: str) -> Any:
+    """Return the messages of a JSON file: a list, or the item `messages` of an object."""
+    try:
+        found = json.loads(read_text(source))
+    except json.JSONDecodeError as error:
+        raise OptionError(f"--messages {source} is not JSON: {error}") from None
+    return found.get("messages") if isinstance(found, dict) else found
 
 
 def _show_tokens(tokenizer: BPETokenizer, ids: list[int]) -> None:

@@ -8,6 +8,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import typer
 
@@ -18,7 +19,7 @@ from bpe_tokenizer.readers.detect import binary_kind
 from bpe_tokenizer.readers.opened import ChunkReader
 from bpe_tokenizer.train.text_files import HEAD_BYTES, not_utf8
 
-__all__ = ["blocks", "check_inputs", "read_text", "text_blocks"]
+__all__ = ["blocks", "check_inputs", "read_text", "template_source", "text_blocks"]
 
 # Bytes that are read at once.
 _BLOCK_BYTES = 1 << 20
@@ -134,3 +135,8 @@ def read_text(source: str | None) -> str:
         typer.BadParameter: As in `check_inputs`.
     """
     return "".join(map("".join, map(text_blocks, check_inputs(None if source is None else [source]))))
+
+
+def template_source(template: str | None) -> str | None:
+    """Return the content of a Jinja file; the name of a built-in template, and None, as they are."""
+    return read_text(template) if template is not None and Path(template).is_file() else template
