@@ -84,7 +84,7 @@ LEAN_LLAMA_CPP := -DGGML_NATIVE=ON -DMTMD_BUILD=OFF -DLLAVA_BUILD=OFF -DLLAMA_CU
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format audit licences interface release-check crates-package size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
+.PHONY: help build wasm demo test test-rust test-python test-peers test-llama-cpp test-inference test-ray test-spark test-token-readers test-columns test-lowest test-page test-pythons screenshots test-slow test-neon sanitize fuzz environments docs docs-serve lint format audit licences interface release-check crates-package javascript size bench bench-all bench-quick bench-scripts bench-corpora bench-javascript instructions lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -230,6 +230,16 @@ crates-package:  ## Package the crates core and formats for Rust programs: docum
 	$(CARGO) run --quiet --package bpe-tokenizer-formats --example from_rust -- \
 	    build/crates/tokenizer.json README.md build/crates/merges.txt
 	$(CARGO) package --quiet $(PUBLIC)
+
+# Installed from its archive, without the network, and imported.
+javascript: $(VENV)/.built  ## Build, test and pack the page's core as a JavaScript package in build/npm (needs Node 20)
+	@test -f $(WASM) || { echo 'the page has no core: make wasm builds it'; exit 1; }
+	rm -rf build/npm && mkdir -p build/npm/trial
+	PYTHONPATH=python $(BIN)/python javascript/build.py build/npm/package
+	BPE_TOKENIZER_PACKAGE=$(abspath build/npm/package) node --test javascript/tests.mjs
+	cd build/npm && npm pack --silent ./package
+	cd build/npm/trial && echo '{"private": true}' > package.json && npm install --silent --offline --no-audit ../*.tgz \
+	    && node --eval 'import("bpe-tokenizer").then(({ encodingNames }) => console.log("it knows", ...encodingNames))'
 
 licences: $(VENV)/.created  ## Write THIRD-PARTY-LICENSES.txt: the licences of the crates that a wheel contains
 	CARGO="$(CARGO)" $(BIN)/python tools/licences.py

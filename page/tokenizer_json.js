@@ -53,7 +53,7 @@ function printableBytes(bytes) {
   return Array.from(bytes, (byte) => BYTE_CHARACTERS[byte]).join("");
 }
 
-const BYTE_CHARACTERS = byteCharacters();
+export const BYTE_CHARACTERS = byteCharacters();
 
 function byteCharacters() {
   const isVisible = (byte) => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
