@@ -246,12 +246,26 @@ def test_a_file_that_is_cut_off_meanwhile_is_noticed(
     assert errors > 0
 
 
+def test_the_stack_of_a_thread_may_be_small() -> None:
+    results: list[Any] = []
+
+    def run() -> None:
+        tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<a>"], verbose=False)
+        results.append(tokenizer.decode(tokenizer.encode("low<a>" * 1000, allowed_special="all")))
+
+    before = threading.stack_size(128 * 1024)  # that of musl
+    thread = threading.Thread(target=run)
+    thread.start()
+    threading.stack_size(before)
+    thread.join()
+    assert results == ["low<a>" * 1000]
+
+
 def default_threads(_: object = None) -> tuple[int, int]:
     """What threads=None and threads=3 mean here."""
     return thread_count(None), thread_count(3)
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_a_worker_keeps_to_one_thread_unless_told(method: str) -> None:
     assert default_threads() == (0, 3)
@@ -259,7 +273,6 @@ def test_a_worker_keeps_to_one_thread_unless_told(method: str) -> None:
         assert pool.map(default_threads, [None]) == [(1, 3)]
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_encodes_in_any_number_of_threads(tokenizer: BPETokenizer, long_text: str) -> None:
     expected = tokenizer.encode_to_numpy(long_text, threads=2)

@@ -244,10 +244,12 @@ impl Builder<'_> {
             *number = bits | used[usize::from(bits)];
             used[usize::from(bits)] += 1;
         }
-        let unchanged = |entry: usize| (entry / ROW * ROW) as u16;
+        let unchanged = |entry| (entry / ROW * ROW) as u16;
+        // Not by way of an array, which would be on the stack: that of a thread may have 128 KiB with musl.
+        let unchanged: Vec<u16> = (0..MAX_STATES * ROW).map(unchanged).collect();
         let mut machine = Transducer {
             pairs: None,
-            rows: Box::new(std::array::from_fn(unchanged)),
+            rows: unchanged.try_into().ok()?,
             outputs: Box::new([0; MAX_STATES]),
             lookback: self.lookback,
             classes: self.dfa.class_count(),
