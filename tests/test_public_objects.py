@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pydoc
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -235,7 +236,8 @@ def test_help_of_the_tokenizer_lists_public_methods_in_the_order_of_their_use() 
     ]
     assert [name for name in own if name in stages] == stages
     shown = pydoc.plain(pydoc.render_doc(BPETokenizer))
-    assert "encode(self, /, text, add_special_tokens=False" in shown  # it is in the binding
+    words = re.sub(r"[\s|]+", " ", shown).replace("( ", "(")  # Python 3.15 breaks long signatures
+    assert "encode(self, /, text, add_special_tokens=False" in words  # it is in the binding
     assert "The text of the EOS token" in shown
     assert "CompiledModel" not in shown
     assert " object at 0x" not in shown

@@ -350,7 +350,6 @@ def encode_in_child(tokenizer: BPETokenizer, texts: list[str]) -> list[list[int]
     return [result.input_ids for result in tokenizer.encode_batch(texts)]
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_processes_encode(tokenizer: BPETokenizer, stdlib_texts: list[str], method: str) -> None:
     texts = [text[:5000] for text in stdlib_texts]
@@ -360,7 +359,6 @@ def test_processes_encode(tokenizer: BPETokenizer, stdlib_texts: list[str], meth
         assert pool.starmap(encode_in_child, [(tokenizer, texts)] * 2) == [expected] * 2
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 def test_a_forked_tokenizer_encodes_and_trains(tokenizer: BPETokenizer, stdlib_texts: list[str]) -> None:
     expected = encode_in_child(tokenizer, stdlib_texts)

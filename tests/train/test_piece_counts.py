@@ -183,8 +183,6 @@ def test_counts_are_values(tmp_path: Path) -> None:
     assert repr(counts) == "PieceCounts(documents=1, pieces=2, distinct=2)"
 
 
-# pytest has threads too.
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_processes_count_parts(stdlib_files: list[Path]) -> None:
     from multiprocessing import get_context
 

@@ -239,7 +239,14 @@ def load(path: str | os.PathLike[str], format_name: str | None = None, **load_kw
         FormatError: The format is unknown, or the file is broken or cannot be represented exactly.
         OptionError: No format has this name, or the format takes no such keyword argument.
     """
-    entry, path = detect(path) if format_name is None else (get_format(format_name), check_path("path", path))
+    if format_name is None:
+        entry, path = detect(path)
+    else:
+        entry, path = get_format(format_name), check_path("path", path)
+        with read_errors(path):
+            if path.is_dir():
+                # From Python 3.14 on, Path.exists() is false for a file in a directory without permission.
+                os.scandir(path).close()
     return entry.load(path, **{name: value for name, value in load_kwargs.items() if value is not None})
 
 
