@@ -35,9 +35,7 @@ _Item = TypeVar("_Item")
 # Longer than any system accepts.
 _MAX_PATH = 4096
 # Paths that `check_path` returns unchanged.
-_PLAIN_PATH = re.compile(
-    r"(?=.{1,4096}\Z)/?[\w-][\w.-]*(?:/[\w-][\w.-]*)*" if os.sep == "/" else r"(?!)", re.ASCII
-)
+_PLAIN_PATH = r"(?=.{1,4096}\Z)/?[\w-][\w.-]*(?:/[\w-][\w.-]*)*" if os.sep == "/" else r"(?!)"
 # More than any computer runs; a larger number is a mistake.
 _MAX_THREADS = 1 << 16
 
@@ -223,8 +221,8 @@ def check_paths(method: str, paths: object) -> list[str]:
     plain, names = type(Path()), []
     for number, path in enumerate(files):
         name = str(path) if type(path) is plain or type(path) is str else ""
-        if not _PLAIN_PATH.fullmatch(
-            name
+        if not re.fullmatch(
+            _PLAIN_PATH, name, re.ASCII
         ):  # nearly all are, and thousands are checked before a thread starts
             name = str(check_path(f"path {number} of {method}", path))
         names.append(name)

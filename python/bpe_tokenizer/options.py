@@ -66,7 +66,7 @@ _ARGS = re.compile(r"^Args:\n(?: {4}.*\n)+", re.MULTILINE)
 
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
-_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)?\s*", re.IGNORECASE)
+_MEMORY = r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)?\s*"
 # What a process takes besides the pieces: Python and the package 40 MB, pyarrow 70 MB, readers and two
 # threads the rest; and the smallest limit that leaves memory for pieces.
 _BASE_MEMORY = 164 * 10**6
@@ -377,7 +377,7 @@ def memory_bytes(max_memory: int | str) -> int:
     if isinstance(max_memory, bool) or not isinstance(max_memory, int | str):
         raise ArgumentTypeError(f"max_memory must be an int or a str, not {type(max_memory).__name__}")
     if isinstance(max_memory, str):
-        match = _MEMORY.fullmatch(max_memory)
+        match = re.fullmatch(_MEMORY, max_memory, re.IGNORECASE)
         if match is None:
             raise OptionError(f"max_memory is {shorten(max_memory)}; say it as '500MB', '2GB' or in bytes")
         size = float(match[1]) * _UNITS[(match[2] or "").lower()]

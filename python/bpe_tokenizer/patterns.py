@@ -215,17 +215,18 @@ NAMED_PATTERNS: Mapping[str, NamedPattern] = MappingProxyType(
 # A text that patterns split differently.
 _PROBE = "it's IT'S a'\u017fs Ab aB \u65e5\u672c \u00e9\u0301 1234 \u00bd !? \n\n\t x`y <a>/\r\n  z  "
 
-# A mistyped name. Anything else, even a single letter, is a pattern.
 # The same names with the patterns alone, as `BPETokenizer(split_pattern=...)` takes them.
 SPLIT_PATTERNS: dict[str, str | tuple[str, ...]] = {
     name: named.patterns[0] if len(named.patterns) == 1 else named.patterns
     for name, named in NAMED_PATTERNS.items()
 }
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
+# `re` compiles these when they are needed, not at the import. A mistyped name; anything else, even a single
+# letter, is a pattern.
+_NAME = r"[A-Za-z][A-Za-z0-9._-]+"
 # Names of published tokenizers: OpenAI's models and encodings; and repositories of the Hugging Face hub.
-_PUBLISHED = re.compile(r"(chat)?gpt-.+|o[0-9](-.+)?|[a-z0-9]+_(base|edit|harmony)|(text|code)-.+")
-_REPOSITORY = re.compile(r"(hf:)?[A-Za-z][\w.-]+/[A-Za-z][\w.-]+(@[\w./-]+)?")
+_PUBLISHED = r"(chat)?gpt-.+|o[0-9](-.+)?|[a-z0-9]+_(base|edit|harmony)|(text|code)-.+"
+_REPOSITORY = r"(hf:)?[A-Za-z][\w.-]+/[A-Za-z][\w.-]+(@[\w./-]+)?"
 
 
 def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]:
@@ -252,7 +253,7 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
     if isinstance(split_pattern, str):
         if split_pattern in NAMED_PATTERNS:
             return NAMED_PATTERNS[split_pattern].patterns
-        if _NAME.fullmatch(split_pattern) or _REPOSITORY.fullmatch(split_pattern):
+        if re.fullmatch(_NAME, split_pattern) or re.fullmatch(_REPOSITORY, split_pattern):
             raise PatternError(_unknown_name(split_pattern))
         patterns: tuple[str, ...] = (split_pattern,)
     else:
@@ -277,8 +278,8 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
 
 def _unknown_name(name: str) -> str:
     is_pattern = name.replace("-", "") in NAMED_PATTERNS  # "gpt-2"
-    if not is_pattern and (_PUBLISHED.fullmatch(name) or _REPOSITORY.fullmatch(name)):
-        source = name if _PUBLISHED.fullmatch(name) or name.startswith("hf:") else f"hf:{name}"
+    if not is_pattern and (re.fullmatch(_PUBLISHED, name) or re.fullmatch(_REPOSITORY, name)):
+        source = name if re.fullmatch(_PUBLISHED, name) or name.startswith("hf:") else f"hf:{name}"
         return (
             f"unknown split pattern {shorten(name, 30)}: bpe_tokenizer.load({shorten(source, 40)}) loads a "
             f"published tokenizer. The names of patterns are {', '.join(NAMED_PATTERNS)}"

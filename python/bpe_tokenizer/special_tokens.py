@@ -71,7 +71,7 @@ _DOCUMENT_ENDS: Final = (
 _TURN_ENDS: Final = frozenset(
     ("imend", "eot", "eotid", "eom", "eomid", "endofturn", "endofturntoken", "return", "end")
 )
-_BRACKETS: Final = re.compile(r"(?:<[|｜]?|\[)(/?\w[\w ▁-]*)(?:[|｜]?>|\])")
+_BRACKETS: Final = r"(?:<[|｜]?|\[)(/?\w[\w ▁-]*)(?:[|｜]?>|\])"
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 
@@ -280,7 +280,7 @@ def document_end(tokens: Iterable[str], eos_token: str | None = None) -> str | N
 
 
 def _plain_name(token: str) -> str | None:
-    inside = _BRACKETS.fullmatch(token)
+    inside = re.fullmatch(_BRACKETS, token)
     return None if inside is None else re.sub(r"[ _▁-]", "", inside[1]).lower()
 
 

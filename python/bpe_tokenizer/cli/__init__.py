@@ -89,12 +89,13 @@ def _run(arguments: list[str]) -> NoReturn:
     try:
         import_library("typer", "cli")
     except MissingDependencyError as error:
-        if arguments != ["doctor"]:
+        if arguments not in (["doctor"], ["doctor", "--json"]):
             print(f"bpe-tokenizer: {error}", file=sys.stderr)
             raise SystemExit(1) from None
         from bpe_tokenizer.cli.installation import Installation
 
-        print(Installation.examined())
+        found = Installation.examined()
+        print(found.to_json() if arguments[1:] else found)
         raise SystemExit(0) from None
     from bpe_tokenizer.cli.app import create_app, word_to_complete
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -71,6 +72,10 @@ class Installation:
             extras=_extras(requirements),
             caches={name: (str(place), *_size(place)) for name, place in _caches()},
         )
+
+    def to_json(self) -> str:
+        """Return the report for programs."""
+        return json.dumps(asdict(self))
 
     def __str__(self) -> str:
         """Return the report for people."""
