@@ -23,7 +23,7 @@ def to_tokenizers(model: Model) -> tokenizers.Tokenizer:
         FormatError: A tokenizer.json cannot hold something of the model.
         MissingDependencyError: tokenizers is not installed.
     """
-    library = import_library("tokenizers", "transformers")
+    library = import_library("tokenizers", "")
     tokenizer: tokenizers.Tokenizer = library.Tokenizer.from_str(huggingface.to_json(model).decode("utf-8"))
     return tokenizer
 
