@@ -48,7 +48,7 @@ def test_they_run_targets_of_the_makefile() -> None:
         if "=" not in word
     }
     assert called <= TARGETS
-    kinds = ("audit", "docs", "fuzz", "lint", "release", "sanitize", "test")
+    kinds = ("audit", "crates", "docs", "fuzz", "javascript", "lint", "release", "sanitize", "test")
     checks = {target for target in TARGETS if target.startswith(kinds)}
     # macOS for ARM tests NEON, and the matrix all Pythons.
     assert called >= checks - {"docs-serve", "test-rust", "test-python", "test-neon", "test-pythons"}
