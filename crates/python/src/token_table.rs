@@ -153,15 +153,16 @@ impl TokenTable {
                 joined.clear();
                 joined.extend_from_slice(left);
                 joined.extend_from_slice(right);
-                match [left, right, &joined].map(id) {
+                match (id(left), id(right), id(&joined)) {
                     // Of equal pairs, the first counts.
-                    [Some(left), Some(right), Some(product)] if seen.insert((left, right)) => {
-                        ids.push((left, right, product));
+                    (Some(left), Some(right), Some(product)) => {
+                        if seen.insert((left, right)) {
+                            ids.push((left, right, product));
+                        }
                     }
-                    [Some(_), Some(_), Some(_)] => {}
-                    [None, _, _] => others.push((index, left, right, left.to_vec())),
-                    [_, None, _] => others.push((index, left, right, right.to_vec())),
-                    [_, _, None] => others.push((index, left, right, joined.clone())),
+                    (None, _, _) => others.push((index, left, right, left.to_vec())),
+                    (_, None, _) => others.push((index, left, right, right.to_vec())),
+                    (_, _, None) => others.push((index, left, right, joined.clone())),
                 }
             }
             let table = Self {
