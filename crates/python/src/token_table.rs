@@ -195,8 +195,9 @@ impl TokenTable {
     }
 
     fn starting_with(&self, prefix: &str) -> Vec<&str> {
-        let tokens = self.tokens().map(|(_, token)| token);
-        tokens.filter(|token| token.starts_with(prefix)).collect()
+        let tokens = self.strings.iter().map(|(_, token)| token);
+        let found = tokens.filter(|token| token.starts_with(prefix.as_bytes()));
+        found.flat_map(std::str::from_utf8).collect()
     }
 
     fn __len__(&self) -> usize {
