@@ -23,6 +23,7 @@ __all__ = [
     "PieceReader",
     "RankTable",
     "SplitPattern",
+    "Strings",
     "TokenTable",
     "Tokenizer",
     "__version__",
@@ -33,7 +34,6 @@ __all__ = [
     "instruction_set",
     "read_ids",
     "read_rows",
-    "read_strings",
     "to_printable",
     "words",
     "write_ids",
@@ -227,6 +227,18 @@ class Model:
     def __getnewargs_ex__(self) -> tuple[tuple[object, ...], dict[str, object]]: ...
 
 @final
+class Strings:
+    """The strings of an array in a GGUF file, read without an object per string."""
+
+    def __new__(cls, strings: Sequence[bytes]) -> Strings: ...
+    # Takes the strings of a part of the file that begin at the position `at` or later and end in the part,
+    # until there are `count`. Each follows its length. Returns the position after the last one.
+    def read(self, window: bytes, at: int, count: int) -> int: ...
+    def append(self, string: bytes) -> None: ...
+    def __len__(self) -> int: ...
+    def tolist(self) -> list[bytes]: ...
+
+@final
 class TokenTable:
     """The tokens and merges of a tokenizer.json or a GGUF file, read without an object per token."""
 
@@ -237,12 +249,12 @@ class TokenTable:
     # The strings of a GGUF file, whose ids are their positions, as llama.cpp reads them: up to a zero byte,
     # and an empty one as `[EMPTY_7]`. FormatError for one that is not UTF-8 or a duplicate; `name` begins it.
     @staticmethod
-    def from_strings(tokens: list[bytes], name: str) -> TokenTable: ...
+    def from_strings(tokens: Strings, name: str) -> TokenTable: ...
     # The table with merges "left right", of equal ones the first. And of those that do not join tokens to a
     # token: the index, left, right, and the first of left, right and both joined that the table lacks.
     # `excluded` ids count as missing; a text without two parts is no merge.
     def with_merges(
-        self, merges: list[bytes], excluded: Set[int]
+        self, merges: Strings, excluded: Set[int]
     ) -> tuple[TokenTable, list[tuple[int, bytes, bytes, bytes]]]: ...
     # The ids whose strings are not printable bytes.
     def unprintable(self) -> list[int]: ...
@@ -784,10 +796,6 @@ def write_ids(ids: _Ids) -> bytes: ...
 # The ids of a text of decimal numbers, which white space or commas separate, and the position of the first
 # word that is not an id below 2**32; the length of the text if there is none.
 def read_ids(text: bytes) -> tuple[npt.NDArray[np.uint32], int]: ...
-
-# At most `count` strings of a part of a GGUF file: those from the position `at` on that end in the part. Each
-# follows its length. Also returns the position after the last one.
-def read_strings(window: bytes, at: int, count: int) -> tuple[list[bytes], int]: ...
 
 # The start and the end of each word of a text, in bytes: a segment of UAX 29 that has a letter or a digit.
 def words(text: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]: ...

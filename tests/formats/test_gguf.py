@@ -74,7 +74,7 @@ def test_every_type_of_value_comes_back(path: Path) -> None:
         if isinstance(found, np.ndarray):
             assert found.tolist() == value
         elif isinstance(value, list):
-            assert found == [item.encode() for item in value]
+            assert found.tolist() == [item.encode() for item in value]
         else:
             assert type(found) is type(value)
             assert found == value
@@ -141,7 +141,7 @@ def test_the_way_a_file_is_read_does_not_show(
         values = read_metadata(path, keys.__contains__).values
         for key, _, value in kept:
             found = values[key]
-            assert (found.tolist() if isinstance(found, np.ndarray) else found) == (
+            assert (found.tolist() if isinstance(found, np.ndarray | _core.Strings) else found) == (
                 [text.encode() for text in value] if key == "a.strings" else value
             )
     for end in range(len(data)):
@@ -221,7 +221,9 @@ def test_strings_at_the_end_of_a_file(
     path.write_bytes(write_metadata([("a", ValueType.STRING, strings)]))
     for window in (1 << 20, 40, 1):
         monkeypatch.setattr(file, "_WINDOW", window)
-        assert read_metadata(path, lambda _: True).strings("a") == [text.encode() for text in strings]
+        assert read_metadata(path, lambda _: True).strings("a").tolist() == [
+            text.encode() for text in strings
+        ]
 
 
 def test_limits_of_the_container(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,7 +407,9 @@ def test_the_tokens_and_merges_are_those_of_llama_cpp(
     byte_level(path, merges, more, **options)
     core = gguf.load(path).core
     metadata = read_metadata(path, lambda _: True)
-    texts = [string.decode().partition("\0")[0] for string in metadata.strings("tokenizer.ggml.tokens")]
+    texts = [
+        string.decode().partition("\0")[0] for string in metadata.strings("tokenizer.ggml.tokens").tolist()
+    ]
     added = {token.id: token.content for token in core.added_tokens}
     vocab: dict[int, bytes] = {}
     for index, text in enumerate(texts):
@@ -414,7 +418,9 @@ def test_the_tokens_and_merges_are_those_of_llama_cpp(
         if text != f"<unused {index}>":
             vocab[index] = text.encode() if index in added else b"".join(parts)
     assert core.vocab == vocab
-    pairs = [merge.decode().partition("\0")[0] for merge in metadata.strings("tokenizer.ggml.merges")]
+    pairs = [
+        merge.decode().partition("\0")[0] for merge in metadata.strings("tokenizer.ggml.merges").tolist()
+    ]
     sides = [(pair.partition(" ")[0], pair.partition(" ")[2]) for pair in pairs if " " in pair]
     pairs_of_bytes = [(_core.from_printable(left), _core.from_printable(right)) for left, right in sides]
     tokens = {
@@ -475,7 +481,7 @@ def test_a_part_that_two_tokens_could_play(path: Path) -> None:
 
 
 def test_a_token_that_no_longer_ends_a_text_is_a_normal_one() -> None:
-    ids = _core.TokenTable.from_strings([b"<|tool_response>", b"</s>"], "tokens")
+    ids = _core.TokenTable.from_strings(_core.Strings([b"<|tool_response>", b"</s>"]), "tokens")
     types = final_types(ids, [TokenType.CONTROL] * 2, {})
     assert types == [TokenType.CONTROL, TokenType.NORMAL]
 

@@ -320,7 +320,9 @@ def test_a_learned_token_that_llama_cpp_takes_for_a_special_one(path: Path) -> N
 def test_holes_become_unused_tokens(path: Path) -> None:
     tokenizer = trained("llama3", {"<|bos|>": 256, "<|end|>": 400})
     gguf.save(tokenizer.model, path)
-    assert read_metadata(path, lambda _: True).strings("tokenizer.ggml.tokens")[399] == b"<unused 399>"
+    assert (
+        read_metadata(path, lambda _: True).strings("tokenizer.ggml.tokens").tolist()[399] == b"<unused 399>"
+    )
     again = load(path)
     assert again.vocab == tokenizer.vocab
     assert again.encode("low<|end|>", allowed_special="all") == tokenizer.encode(
@@ -480,7 +482,7 @@ def test_characters_are_written_as_the_kind_that_gives_their_ids(
     prefixed = Prepend(prepend="▁") in core.normalizers
     assert metadata.flag("tokenizer.ggml.add_space_prefix") == prefixed
     if kind != "llama":
-        written = [tuple(line.split(b" ")) for line in metadata.strings("tokenizer.ggml.merges")]
+        written = [tuple(line.split(b" ")) for line in metadata.strings("tokenizer.ggml.merges").tolist()]
         assert written == list(dict.fromkeys(core.merges[::-1]))[::-1]
     again = load(path)
     first = BPETokenizer.from_model(Model(core))

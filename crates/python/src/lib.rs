@@ -55,7 +55,7 @@ mod _core {
         decimal::{read_ids, write_ids},
         encoder::Encoder,
         find_roles, from_printable,
-        gguf::read_strings,
+        gguf::Strings,
         give_back_large_blocks, instruction_set,
         model::Model,
         pattern::SplitPattern,

@@ -2,7 +2,7 @@
 
 use crate::call::{exception, OrRaise as _};
 use crate::constructors;
-use crate::gguf::{backed, sides};
+use crate::gguf::{sides, Strings};
 use crate::settings::added_token_tuples;
 use bpe_tokenizer_core::error::quoted;
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
@@ -92,14 +92,12 @@ impl TokenTable {
     }
 
     #[staticmethod]
-    fn from_strings(tokens: &Bound<'_, PyList>, name: &str) -> PyResult<Self> {
-        let py = tokens.py();
-        let tokens = backed(tokens)?;
+    fn from_strings(py: Python<'_>, tokens: &Strings, name: &str) -> PyResult<Self> {
         let refused = |place: String, what: String| {
             exception(py, "FormatError", format!("{name}{place}: {what}"))
         };
-        let mut texts = Vec::with_capacity(tokens.len());
-        for (id, token) in (0_u32..).zip(&tokens) {
+        let mut texts = Vec::new();
+        for (id, token) in (0_u32..).zip(tokens.iter()) {
             // llama.cpp reads up to the first zero byte.
             let text = token.split(|&byte| byte == 0).next().unwrap_or_default();
             let text = std::str::from_utf8(text).map_err(|_| {
@@ -135,13 +133,12 @@ impl TokenTable {
     fn with_merges<'py>(
         &self,
         py: Python<'py>,
-        merges: &Bound<'py, PyList>,
+        merges: &Strings,
         excluded: FxHashSet<u32>,
     ) -> PyResult<(Self, Vec<OtherMerge<'py>>)> {
-        let merges = backed(merges)?;
         let (table, others) = py.detach(|| {
             let (mut ids, mut others, mut joined) = (Vec::new(), Vec::new(), Vec::new());
-            let mut seen = FxHashSet::with_capacity_and_hasher(merges.len(), FxBuildHasher);
+            let mut seen = FxHashSet::with_capacity_and_hasher(merges.__len__(), FxBuildHasher);
             let id = |token: &[u8]| {
                 let id = self.strings.id(token);
                 id.filter(|id| excluded.is_empty() || !excluded.contains(id))

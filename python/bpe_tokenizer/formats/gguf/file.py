@@ -78,7 +78,7 @@ class Metadata:
 
     Args:
         file: The file.
-        values: A `str`, `int`, `float` or `bool` for each key; a list of `bytes` for an array of strings, a
+        values: A `str`, `int`, `float` or `bool` for each key; `_core.Strings` for an array of strings, a
             numpy array for any other array.
 
     >>> metadata = Metadata(Path("model.gguf"), {"tokenizer.ggml.model": "gpt2"})
@@ -114,9 +114,9 @@ class Metadata:
             return value
         raise self.error(key, "must be an integer")
 
-    def strings(self, key: str) -> list[bytes]:
+    def strings(self, key: str) -> _core.Strings:
         """Return an array of strings as their bytes."""
-        value: list[bytes] = self._value(key, list, "an array of strings", None)
+        value: _core.Strings = self._value(key, _core.Strings, "an array of strings", None)
         return value
 
     def numbers(self, key: str, kinds: str) -> np.ndarray[Any, Any] | None:
@@ -300,13 +300,12 @@ class _Reader:
         self.skip(size)
         return None
 
-    def _strings(self, count: int) -> list[bytes]:
+    def _strings(self, count: int) -> _core.Strings:
         if count > min(self.rest // _LENGTH.size, _MAX_STRINGS):
             raise self.error(f"claims {count} strings{self._more()}")
-        strings: list[bytes] = []
+        strings = _core.Strings([])
         while True:
-            found, self.at = _core.read_strings(self.window, self.at, count - len(strings))
-            strings += found
+            self.at = strings.read(self.window, self.at, count)
             if len(strings) == count:
                 return strings
             strings.append(self._item(len(strings)))

@@ -78,7 +78,7 @@ def read_byte_level(
         raise metadata.error(TOKENS, "two tokens are the same bytes")
     excluded = removed | unreachable.keys()
     has_merges = MERGES in metadata.values or metadata.values.get("tokenizer.ggml.pre") != "kimi-k2"
-    merges = metadata.strings(MERGES) if has_merges else []
+    merges = metadata.strings(MERGES) if has_merges else _core.Strings([])
     table, others = table.with_merges(merges, excluded)
     _check_unused(metadata, others, _is_unreachable)
     crossing = [text for start in LONG_S_STARTS for text in table.starting_with(_core.to_printable(start))]

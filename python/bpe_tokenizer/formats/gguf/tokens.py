@@ -231,7 +231,7 @@ def final_types(
         FormatError: Two tokens may have a role that makes a token a control token; llama.cpp takes the one
             that comes first in its hash table.
 
-    >>> ids = _core.TokenTable.from_strings([b"a", b"<|im_end|>"], "tokens")
+    >>> ids = _core.TokenTable.from_strings(_core.Strings([b"a", b"<|im_end|>"]), "tokens")
     >>> final_types(ids, [TokenType.NORMAL, TokenType.USER_DEFINED], {})
     [<TokenType.NORMAL: 1>, <TokenType.CONTROL: 3>]
     """

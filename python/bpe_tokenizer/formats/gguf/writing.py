@@ -118,7 +118,7 @@ def _table(texts: Sequence[str]) -> _core.TokenTable:
                 f"vocab: the ids {ids[text]} and {index} are both written {shorten(text)}, and llama.cpp "
                 "refuses duplicate texts"
             )
-    return _core.TokenTable.from_strings([text.encode() for text in texts], "vocab")
+    return _core.TokenTable.from_strings(_core.Strings([text.encode() for text in texts]), "vocab")
 
 
 def _check_added(core: _core.Model, tokens: Tokens, ids: Mapping[str, int], pre: str) -> str:
