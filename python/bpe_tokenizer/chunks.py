@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from bpe_tokenizer import _core
 from bpe_tokenizer.errors import OptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = ["split_by_tokens"]
 
