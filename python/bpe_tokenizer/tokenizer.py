@@ -2078,7 +2078,8 @@ class BPETokenizer(_core.Tokenizer):
             stream: Return the text while it is generated.
             stop_ids: Further ids that end the reply.
             stop: A string that ends the reply, or several. It may begin and end inside tokens, and is not
-                part of the reply. The text of a special token means the token.
+                part of the reply. The text of a special token means the token; longer strings that hold one
+                are never found, because the text of a reply has no special tokens.
             api_key: Servers: the API key.
             timeout: Servers: seconds to wait for a connection, and for each part of the reply.
             device: OpenVINO and Transformers: the device that computes, such as `"GPU"` or `"cuda:1"`; None

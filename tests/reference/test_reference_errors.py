@@ -96,11 +96,12 @@ def test_bad_special_tokens() -> None:
     tokenizer = NaiveBPETokenizer()
     for special, message in [
         ({"": 300}, "is empty"),
+        (["<s>"], "must be a dict, such as {'<|end|>': 300}, not list"),
         ({"<s>": -1}, "'<s>' cannot have id -1: it is negative or in use"),
         ({"<s>": 300, "<t>": 300}, "'<t>' cannot have id 300"),
     ]:
         with pytest.raises(TokenizerError, match=message):
-            tokenizer.register_special_tokens(special)
+            tokenizer.register_special_tokens(special)  # type: ignore[arg-type]
     tokenizer.register_special_tokens({"<s>": 255})
     with pytest.raises(TokenizerError, match="'<s>' cannot have id 255"):
         tokenizer.train("abc", 300)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
-from .text import TokenizerError
+from .text import TokenizerError, checked_dict
 
 # "none", "all", "none_raise", or a set of special tokens; None is "none".
 AllowedSpecial: TypeAlias = str | Collection[str] | None
@@ -79,7 +79,7 @@ def check_special_tokens(special_tokens: Mapping[str, int], vocab: Collection[in
         vocab: The ids that are in use.
 
     Raises:
-        TokenizerError: A special token is empty, or its id is negative or in use.
+        TokenizerError: They are not in a dict, or one is empty, or its id is negative or in use.
 
     >>> check_special_tokens({"<|end|>": 65}, range(256))
     Traceback (most recent call last):
@@ -88,7 +88,7 @@ def check_special_tokens(special_tokens: Mapping[str, int], vocab: Collection[in
     in use
     """
     used = set(vocab)
-    for text, token_id in special_tokens.items():
+    for text, token_id in checked_dict(special_tokens).items():
         if not text:
             raise TokenizerError("a special token is empty: it would match everywhere")
         if token_id < 0 or token_id in used:

@@ -1,5 +1,6 @@
 """What every file needs: the error of the lesson, valid text, and tokens as printable text."""
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import TypeAlias
 
@@ -25,6 +26,18 @@ def replace_surrogates(text: str) -> str:
     if not isinstance(text, str):
         raise TokenizerError(f"the text must be a str, not {type(text).__name__}")
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def checked_dict(special_tokens: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the ids of special tokens.
+
+    Raises:
+        TokenizerError: They are not in a dict, but in a list, for example.
+    """
+    if not isinstance(special_tokens, Mapping):
+        kind = type(special_tokens).__name__
+        raise TokenizerError(f"special_tokens must be a dict, such as {{'<|end|>': 300}}, not {kind}")
+    return special_tokens
 
 
 def printable(token: bytes | str) -> str:
