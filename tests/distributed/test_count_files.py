@@ -17,7 +17,6 @@ from bpe_tokenizer.distributed import CountSettings
 from bpe_tokenizer.distributed import count_files as on_files
 from bpe_tokenizer.distributed.count_files import (
     count_batches,
-    count_rows_to_files,
     count_to_files,
     merge_range,
     piece_ranges,
@@ -203,7 +202,8 @@ def test_rows(tmp_path: Path, texts: list[str]) -> None:
             yield from count_batches(work, [batch.slice(0, 5), batch.slice(5)], "t")
         assert list(count_batches(work, [], "t")) == []
 
-    run = partial(count_rows_to_files, LocalTasks(), counted, SETTINGS, partitions=4, max_memory=None)
+    limits: dict[str, Any] = {"unit_bytes": 100, "partitions": 4, "max_memory": None}
+    run: Any = partial(count_to_files, LocalTasks(), counted, SETTINGS, read=ReadOptions(), **limits)
     made = run(tmp_path / "out")
     assert merged_counts(made.paths) == SETTINGS.counts().add(texts)
     check_files(tmp_path / "out", 4)

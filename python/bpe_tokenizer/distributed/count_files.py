@@ -37,7 +37,6 @@ __all__ = [
     "PieceRange",
     "UnitCounts",
     "count_batches",
-    "count_rows_to_files",
     "count_to_files",
     "merge_range",
     "piece_ranges",
@@ -210,7 +209,7 @@ def merge_range(work: tuple[CountWork, str], part: PieceRange) -> str:
 
 def count_to_files(
     tasks: Tasks,
-    inputs: PathLike | Iterable[PathLike],
+    inputs: PathLike | Iterable[PathLike] | Callable[[CountWork], Iterable[UnitCounts]],
     settings: CountSettings,
     output: PathLike,
     *,
@@ -219,13 +218,21 @@ def count_to_files(
     partitions: int | None,
     max_memory: int | str | None,
 ) -> CountOutput:
-    """Count files, and write sorted files of counts. Arguments: `count_with_ray`.
+    """Count files, or the rows of an engine's dataset, and write sorted files of counts.
+
+    The arguments are those of `count_with_ray`. For a dataset, `inputs` is a function that counts its parts
+    in tasks, with `count_batches`.
 
     Raises:
         CorpusError: A file cannot be read, or a row is bad.
         OptionError: The directory holds other files.
         WriteError: Another run writes into the directory, or a file cannot be written.
     """
+    if callable(inputs):
+        with _CountDirectory(output, None) as directory:
+            work = CountWork(settings, max_memory, str(directory.units))
+            counted = sorted(inputs(work), key=lambda unit: unit.path)
+            return _merge(tasks, directory, work, counted, partitions)
     sources = tuple(find_sources(inputs, read, settings.special_tokens))
     units = plan_count(sources, read, unit_bytes)
     plan = {
@@ -243,31 +250,6 @@ def count_to_files(
         work = CountWork(settings, max_memory, str(directory.units), read, sources)
         made = dict(tasks.run(_count_to_file, work, list(enumerate(units))))
         return _merge(tasks, directory, work, [made[number] for number in range(len(units))], partitions)
-
-
-def count_rows_to_files(
-    tasks: Tasks,
-    count: Callable[[CountWork], Iterable[UnitCounts]],
-    settings: CountSettings,
-    output: PathLike,
-    *,
-    partitions: int | None,
-    max_memory: int | str | None,
-) -> CountOutput:
-    """Count the rows of an engine's dataset, and write sorted files of counts.
-
-    Args:
-        tasks: The engine.
-        count: Counts the parts of the dataset in tasks, with `count_batches`.
-        settings: As in `count_to_files`.
-        output: As in `count_to_files`.
-        partitions: As in `count_to_files`.
-        max_memory: As in `count_to_files`.
-    """
-    with _CountDirectory(output, None) as directory:
-        work = CountWork(settings, max_memory, str(directory.units))
-        units = sorted(count(work), key=lambda unit: unit.path)
-        return _merge(tasks, directory, work, units, partitions)
 
 
 def count_batches(work: CountWork, batches: Iterable[Any], column: str) -> Iterator[UnitCounts]:

@@ -24,7 +24,6 @@ from bpe_tokenizer.distributed.arrow import (
 from bpe_tokenizer.distributed.count_files import (
     UnitCounts,
     count_batches,
-    count_rows_to_files,
     count_to_files,
 )
 from bpe_tokenizer.distributed.count_units import (
@@ -111,15 +110,16 @@ def count_with_ray(
     read = count_options(input_format, documents, separator, column, on_error, output)
     if output is not None:
         tasks = RayTasks(task_options)
-        limits: dict[str, Any] = {"partitions": partitions, "max_memory": max_memory}
-        if is_dataset:
-            counted = count_rows_to_files(
-                tasks, partial(_count_blocks, source, column, tasks), settings, output, **limits
-            )
-        else:
-            counted = count_to_files(
-                tasks, source, settings, output, read=read, unit_bytes=range_bytes, **limits
-            )
+        counted = count_to_files(
+            tasks,
+            partial(_count_blocks, source, column, tasks) if is_dataset else source,
+            settings,
+            output,
+            read=read,
+            unit_bytes=range_bytes,
+            partitions=partitions,
+            max_memory=max_memory,
+        )
         return merged_counts(counted.paths, MemoryLimits(max_memory))
     if is_dataset:
         rows = _counted(source, partial(count_texts, settings=settings, column=column))

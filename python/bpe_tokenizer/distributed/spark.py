@@ -23,7 +23,6 @@ from bpe_tokenizer.distributed.arrow import (
 from bpe_tokenizer.distributed.count_files import (
     UnitCounts,
     count_batches,
-    count_rows_to_files,
     count_to_files,
 )
 from bpe_tokenizer.distributed.count_units import (
@@ -108,15 +107,16 @@ def count_with_spark(
     read = count_options(input_format, documents, separator, column, on_error, output)
     tasks = SparkTasks(source.sparkSession if is_frame and session is None else session)
     if output is not None:
-        limits: dict[str, Any] = {"partitions": partitions, "max_memory": max_memory}
-        if is_frame:
-            counted = count_rows_to_files(
-                tasks, partial(_count_partitions, source, column), settings, output, **limits
-            )
-        else:
-            counted = count_to_files(
-                tasks, source, settings, output, read=read, unit_bytes=range_bytes, **limits
-            )
+        counted = count_to_files(
+            tasks,
+            partial(_count_partitions, source, column) if is_frame else source,
+            settings,
+            output,
+            read=read,
+            unit_bytes=range_bytes,
+            partitions=partitions,
+            max_memory=max_memory,
+        )
         return merged_counts(counted.paths, MemoryLimits(max_memory))
     if is_frame:
         rows = _column(source, column)
