@@ -13,7 +13,10 @@ from bpe_tokenizer import (
     CorpusFileNotFoundError,
     ModelError,
     NotTrainedError,
+    OnProgress,
     OptionError,
+    Progress,
+    report_progress,
     train_bpe,
 )
 from shared import heading, library_files, refused, show
@@ -27,6 +30,7 @@ def main() -> None:
     heading(1, "The vocabulary and how it is trained")
     train_on_files()
     forms_of_a_corpus()
+    progress()
     ties_and_limits()
     ids_of_special_tokens()
     plain_function()
@@ -71,6 +75,20 @@ def forms_of_a_corpus() -> None:
     )
     with refused(CorpusFileNotFoundError, "A str that looks like a path and names no file"):
         BPETokenizer().train("corpora/missing.txt", 257, verbose=False)
+
+
+def progress() -> None:
+    """Follow a training in a program, without its bar."""
+    ends: dict[str, str] = {}
+
+    def note(seen: Progress) -> None:
+        ends[seen.stage] = f"{seen.done:.1f} of {seen.total} {seen.unit}"
+
+    to: OnProgress = note
+    with report_progress(to):
+        BPETokenizer().train(library_files()[:12], 600, verbose=False)
+    assert ends["Learning merges"] == "344.0 of 344.0 merges"
+    show("The stages of a training, as a function of the program saw them", *ends)
 
 
 def ties_and_limits() -> None:

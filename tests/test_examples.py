@@ -56,8 +56,9 @@ called = set()
 
 def note(frame, event, argument):
     caller = frame.f_back
-    if caller and caller.f_code.co_filename.endswith(os.path.join("bpe_tokenizer", "options.py")):
-        caller = caller.f_back  # the function is decorated
+    decorators = os.path.join("bpe_tokenizer", "options.py"), "contextlib.py"
+    if caller and caller.f_code.co_filename.endswith(decorators):
+        caller = caller.f_back
     if event == "call" and caller and caller.f_code.co_filename.startswith(folder):
         called.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it sets RLIMIT_
 
 MARGINS = (16, 24, 40, 80, 160)  # MB; with less, the process may end
 PROGRAM = """
-import pickle, resource, sys
+import pickle, resource, sys, warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,6 +26,7 @@ import numpy as np
 import bpe_tokenizer
 from bpe_tokenizer import BPETokenizer, StreamDecoder
 
+warnings.simplefilter("ignore")  # a file of separators is read as a document
 name, form, margin, threads = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 SIZE = 12_000_000
 UNITS = {

@@ -228,10 +228,16 @@ def test_padding_afterwards(letters: BPETokenizer) -> None:
         ([5], "item 0 is int"),
         ({"input_ids": [1, 2]}, r"for one row, pass \[row\]"),
         ("ab", "pad expects a list of rows, not str"),
+        (np.array(5), "pad expects a list of rows, not int"),
+        ({"input_ids": 5}, "input_ids must be a list of rows, not int"),
     ]
     for wrong, message in wrongs:
         with pytest.raises((OptionError, ArgumentTypeError), match=message):
             letters.pad(wrong)
+    with pytest.raises(
+        OptionError, match="pad_to_multiple_of is 4294967296; it must be from 1 to 16,777,216"
+    ):
+        letters.pad([[97]], pad_to_multiple_of=2**32)
 
 
 def test_sizes_and_membership(letters: BPETokenizer) -> None:

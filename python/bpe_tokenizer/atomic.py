@@ -268,7 +268,9 @@ def check_writable(path: Path, *, is_directory: bool = False) -> None:
         if not stat.S_ISDIR(place.stat().st_mode):
             raise NotADirectoryError(errno.ENOTDIR, f"{shorten(place.name, 50)} is not a directory")
         if not os.access(place, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            is_read_only = hasattr(os, "statvfs") and os.statvfs(place).f_flag & os.ST_RDONLY
+            reason = errno.EROFS if is_read_only else errno.EACCES
+            raise OSError(reason, os.strerror(reason))
 
 
 def refuse_url(path: Path) -> None:

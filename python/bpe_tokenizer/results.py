@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -71,6 +70,8 @@ _PADDING: Mapping[str, Any] = {
 
 # Items of a column that `repr` shows.
 _SHOWN = 8
+# A larger one is a mistake, and its rows would not fit into memory.
+_MAX_MULTIPLE = 1 << 24
 # A notebook keeps its outputs, so it shows the first tokens of a long result.
 _HTML_TOKENS = 256
 
@@ -327,7 +328,7 @@ class BatchOptions:
         check_choice("padding_side", self.padding_side, ("right", "left"))
         check_choice("truncation_side", self.truncation_side, ("right", "left"))
         if self.pad_to_multiple_of is not None:
-            check_integer("pad_to_multiple_of", self.pad_to_multiple_of, 1, maximum=sys.maxsize)
+            check_integer("pad_to_multiple_of", self.pad_to_multiple_of, 1, maximum=_MAX_MULTIPLE)
         if self.max_length is None:
             if self.truncation:
                 raise OptionError("truncation=True needs max_length, the number of ids to cut to")
@@ -671,8 +672,13 @@ def pad_rows(rows: object, options: BatchOptions, return_tensors: ReturnTensors 
 
 def _columns(rows: object) -> dict[str, list[Any]]:
     if isinstance(rows, Mapping):
-        named = {str(name): [_to_list(row) for row in _to_list(column)] for name, column in rows.items()}
+        columns = {str(name): _to_list(column) for name, column in rows.items()}
+        for name, column in columns.items():
+            if not isinstance(column, list):
+                raise ArgumentTypeError(f"pad: {name} must be a list of rows, not {type(column).__name__}")
+        named = {name: [_to_list(row) for row in column] for name, column in columns.items()}
     else:
+        rows = _to_list(rows)
         if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
             raise ArgumentTypeError(f"pad expects a list of rows, not {type(rows).__name__}")
         dicts = [_row_columns(number, row) for number, row in enumerate(rows)]

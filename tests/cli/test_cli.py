@@ -204,7 +204,7 @@ def test_no_command_shows_the_help(run: Run) -> None:
         (["train", "--corpus", "x", "--output", "y", "--vocab-size", "many"], "--vocab-size"),
         (["train", "--corpus", "x", "--output", "y", "--tie-break", "coin"], "coin"),
         (["train", "--corpus", "x", "--output", "y", "--normalization", "NFX"], "NFX"),
-        (["encode", "--tokenizer", "x", "--text", "x", "--file", "y"], "not both"),
+        (["encode", "--tokenizer", "x", "--text", "x", "--file", "y"], "give one of"),
         (["decode", "--tokenizer", "x", "--ids", "12", "twelve"], "'twelve' is not an id"),
         (["decode", "--tokenizer", "x", "--ids", "12", "-1"], "-1"),
     ],

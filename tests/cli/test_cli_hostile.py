@@ -27,7 +27,7 @@ def test_every_option_with_hostile_values(command: str) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     *wrong, count = done.stdout.splitlines()
     assert wrong == []
-    assert int(count) > 10
+    assert int(count) > 10 or command == "doctor"  # whose options take no values
 
 
 def test_values_that_ended_in_tracebacks(run: Run, directory: Path, corpus: Path, tmp_path: Path) -> None:

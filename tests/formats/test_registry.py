@@ -318,6 +318,9 @@ def test_a_format_by_name(directory: Path, plain_tokenizer: BPETokenizer, tmp_pa
     ):
         with pytest.raises(OptionError, match="unknown format 'x'; choose one of gguf, minbpe"):
             call()
+    unhashable: Any = ["gguf"]
+    with pytest.raises(OptionError, match=r"unknown format \['gguf'\]"):
+        load(directory / "minbpe", unhashable)
     with pytest.raises(OptionError, match="it is written only"):
         load(directory / "minbpe", "readable")
     with pytest.raises(OptionError, match="it is read only"):

@@ -318,7 +318,7 @@ def get_format(name: str) -> Format:
     Raises:
         OptionError: There is no such format.
     """
-    if name not in FORMATS:
+    if not isinstance(name, str) or name not in FORMATS:
         raise OptionError(f"unknown format {shorten(name)}; choose one of {', '.join(FORMATS)}")
     return FORMATS[name]
 

@@ -238,11 +238,14 @@ impl<'a> CachedEncoder<'a> {
         }
         let start = ids.len();
         let mut poller = Poller::new(self.interrupt);
+        // What `emit_chars` and `emit_parts` need; they would end the process if there were no memory.
+        reserve(ids, KEY_BYTES)?;
         let mut at = emit_chars(self.cache, points, text, range.clone(), ids);
         // The bytes of the characters whose ids have a table of their own.
         let mut character_bytes = at - range.start;
         self.cache.hits += character_bytes as u64 / 3;
         while at < range.end {
+            reserve(ids, KEY_BYTES)?;
             let emitted = emit_parts(self.cache, points, text, at..range.end, ids);
             self.cache.hits += (emitted.character_bytes / 3 + emitted.others) as u64;
             character_bytes += emitted.character_bytes;
