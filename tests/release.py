@@ -8,7 +8,8 @@
   wheel, bit by bit.
 - `audit`: a wheel takes from the system only what its name says, carries the page, its licences and the list
   of its crates, has no path of this machine, and has at most 6 MB.
-- `install`: where nothing else is installed, the library, the command line and its first commands run.
+- `install`: where nothing else is installed, the library and the command line run, and with
+  BPE_TOKENIZER_FIXTURES the commands of docs/first-hour.md.
 - `musl`: the wheel for systems with musl, cross-built with zig, passes `audit`, and the short suite on the
   Python that MUSL_PYTHON names; Debian has none.
 - `arm`: the same for ARM, with the Python of a root of Debian under QEMU; merges and patterns.
@@ -36,6 +37,10 @@ import debian
 import pythons
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+import first_hour  # noqa: E402 (it is not on the path before)
+
 DIST = ROOT / "dist"
 WORK = ROOT / "build" / "release"
 MAX_BYTES = 6_000_000
@@ -186,6 +191,10 @@ def install() -> str:
     run(*pip, "install", "--quiet", f"{wheel()}[cli]", cwd=environment)
     for command in COMMANDS:
         run(environment / "bin" / "bpe-tokenizer", *command.split(), cwd=environment)
+    if "BPE_TOKENIZER_FIXTURES" in os.environ:
+        place = environment / "first-hour"
+        place.mkdir()
+        first_hour.run(place, Path(os.environ["BPE_TOKENIZER_FIXTURES"]).resolve(), environment / "bin")
     return result
 
 

@@ -37,13 +37,16 @@ def run_python(document: str, block: Block, names: dict[str, Any]) -> None:
     assert results.failed == 0, "".join(report)
 
 
-def run_console(document: str, block: Block, *, shows_progress: bool = False) -> None:
-    """Run each line after `$ ` in a shell that finds this environment's commands, and compare the output.
+def run_console(
+    document: str, block: Block, scripts: Path | None = None, *, shows_progress: bool = False
+) -> None:
+    """Run each line after `$ ` in a shell that finds an environment's commands, and compare the output.
 
-    With `shows_progress`, stderr may have anything.
+    The environment is this one, or that of `scripts`. With `shows_progress`, stderr may have anything.
     """
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80"}
-    environment["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), environment["PATH"]])
+    found = str(scripts or sysconfig.get_path("scripts"))
+    environment["PATH"] = os.pathsep.join([found, environment["PATH"]])
     commands = re.split(r"^\$ ", block.text, flags=re.MULTILINE)
     assert commands[0] == ""
     assert len(commands) > 1
