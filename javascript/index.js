@@ -21,12 +21,31 @@ const one = (known, name, what) => {
   throw new CoreError(`unknown ${what} ${JSON.stringify(name)}; use one of ${Object.keys(known).join(", ")}`);
 };
 
+// A misspelt option would pass without an effect.
+const options = (given, ...names) => {
+  if (given === null || typeof given !== "object") throw new CoreError(`options are an object, not ${JSON.stringify(given)}`);
+  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  if (unknown !== undefined) throw new CoreError(`there is no option ${unknown}; the options are ${names.join(", ")}`);
+  return given;
+};
+
+// A name of patterns, or a pattern: a word that is no known name is a misspelt one.
+const isName = (pattern) => /^[A-Za-z][\w.-]+$/.test(pattern);
+
 export const encodingNames = Object.freeze(Object.keys(ENCODINGS));
 export const patternNames = Object.freeze(Object.keys(PATTERNS));
 
 export function loadRanks(bytes, encoding) {
-  const options = typeof encoding === "string" ? one(ENCODINGS, encoding, "encoding") : encoding;
-  return new Tokenizer(core.loadRanks(bytes, options));
+  if (typeof encoding === "string") return new Tokenizer(core.loadRanks(bytes, one(ENCODINGS, encoding, "encoding")));
+  const { patterns } = options(encoding ?? {}, "patterns", "specialTokens");
+  if (!Array.isArray(patterns)) {
+    throw new CoreError("a rank file holds no split pattern: pass the name of its encoding, or { patterns: [...] }");
+  }
+  const name = patterns.find(isName);
+  if (name !== undefined) {
+    throw new CoreError(`patterns are regular expressions, and ${JSON.stringify(name)} is a name: pass the name of an encoding`);
+  }
+  return new Tokenizer(core.loadRanks(bytes, encoding));
 }
 
 export function loadTokenizerJson(file) {
@@ -40,11 +59,12 @@ export function loadTokenizerJson(file) {
   return loadTokenizerJson(text);
 }
 
-export function train(text, { pattern = "cl100k", ...options }) {
-  const patterns = Object.hasOwn(PATTERNS, pattern) ? PATTERNS[pattern] : [pattern];
+export function train(text, given) {
+  const { pattern = "cl100k", ...rest } = options(given, "vocabSize", "pattern", "specialTokens", "minFrequency");
+  const patterns = isName(pattern) ? one(PATTERNS, pattern, "pattern") : [pattern];
   if (patterns.length > 1) throw new CoreError(`the pattern ${pattern} is several patterns; training takes one`);
-  const { tokenizer, ...rest } = core.train(text, { pattern: patterns[0], ...options });
-  return { tokenizer: new Tokenizer(tokenizer), ...rest };
+  const { tokenizer, ...learned } = core.train(text, { pattern: patterns[0], ...rest });
+  return { tokenizer: new Tokenizer(tokenizer), ...learned };
 }
 
 export class Tokenizer {
@@ -59,21 +79,33 @@ export class Tokenizer {
     return this.#core.info;
   }
 
-  encode(text, options) {
-    return this.#core.encodeIds(text, options);
+  encode(text, given) {
+    return this.#core.encodeIds(text, this.#checked(given));
   }
 
-  encodeWithPlaces(text, options) {
-    return this.#core.encode(text, options);
+  encodeWithPlaces(text, given) {
+    return this.#core.encode(text, this.#checked(given));
   }
 
-  count(text, options) {
-    return this.#core.count(text, options);
+  count(text, given) {
+    return this.#core.count(text, this.#checked(given));
   }
 
-  decodeBytes(ids) {
+  #checked(given = {}) {
+    const { special = "none" } = options(given, "special");
+    if (special === "none" || special === "all") return given;
+    if (!Array.isArray(special)) throw new CoreError('special is "none", "all" or a list of special tokens');
+    const known = new Set(this.info.addedTokens.map((token) => token.content));
+    const unknown = special.find((content) => !known.has(content));
+    if (unknown !== undefined) throw new CoreError(`${JSON.stringify(unknown)} is no special token of this tokenizer`);
+    return given;
+  }
+
+  decodeBytes(given) {
+    if (typeof given?.[Symbol.iterator] !== "function") throw new CoreError("ids are an array, or another iterable");
+    const ids = [...given];
     for (const id of ids) {
-      if (!Number.isInteger(id) || id < 0 || id > 0xffffffff) throw new CoreError(`${id} is not an id`);
+      if (!Number.isInteger(id) || id < 0 || id > 0xffffffff) throw new CoreError(`${JSON.stringify(id)} is not an id`);
     }
     return this.#core.tokenTable(Uint32Array.from(ids)).bytes;
   }

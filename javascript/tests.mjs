@@ -38,6 +38,17 @@ test("ranks give ids, places, counts and texts", () => {
   assert.deepEqual([...ids], [256, 32, 195, 169, 257]);
   assert.equal(tokenizer.decode(ids), "he é<|end|>");
   assert.equal(tokenizer.decode([195]), "\ufffd");
+  assert.equal(tokenizer.decode(ids.values()), "he é<|end|>");
+  refuses(() => tokenizer.decode(5), /ids are an array/);
+  refuses(() => tokenizer.decode(["256"]), /"256" is not an id/);
+  refuses(() => tokenizer.encode("he", "all"), /options are an object/);
+  refuses(() => tokenizer.encode("he", { allowedSpecial: "all" }), /no option allowedSpecial; the options are special/);
+  refuses(() => tokenizer.count("he", { special: ["<|nope|>"] }), /"<\|nope\|>" is no special token/);
+  refuses(() => loadRanks(bytes, { patterns: ["o200k"] }), /"o200k" is a name/);
+  refuses(() => loadRanks(bytes), /pass the name of its encoding/);
+  refuses(() => loadRanks(bytes, { patterns: ["."], special_tokens: {} }), /no option special_tokens/);
+  refuses(() => train("low", { vocabSize: 258, pattern: "cl100" }), /unknown pattern "cl100"; use one of /);
+  refuses(() => train("low"), /options are an object/);
   assert.deepEqual([...tokenizer.decodeBytes([195])], [195]);
   assert.equal(tokenizer.count("he he"), 3);
   assert.deepEqual([...tokenizer.encodeWithPlaces("he é").starts], [0, 2, 3, 3]);

@@ -61,7 +61,14 @@ def test_encode_takes_a_conversation(run: Run, tmp_path: Path) -> None:
     jinja = ids_of(run(*encode, tmp_path / "chat.json", "--template", tmp_path / "chat.jinja"))
     assert jinja == [*tokenizer.encode("low"), 257]
     assert "is not JSON" in run(*encode, tmp_path / "chat.jinja").err
-    assert "must be a list of dicts" in run(*encode, "-", stdin=b"{}").err
+    for content in (b"{}", b"[[]]", b'[[{"role": "user", "content": "low"}]]', b"5"):
+        assert "must hold a list of messages" in run(*encode, "-", stdin=content).err
+    assert "nested too deeply" in run(*encode, "-", stdin=b"[" * 100_000).err
+    assert "one list of messages" in run(*encode, "-", stdin=b"[]\n[]").err
+    marked = b"\xef\xbb\xbf" + given
+    assert run(*encode, "-", "--template", "chatml", "--count", stdin=marked).text == f"{len(expected)}\n"
+    tools = json.dumps({"messages": messages, "tools": [{"type": "function"}]}).encode()
+    assert "tools" in run(*encode, "-", "--template", "chatml", stdin=tools).err
     for wrong in (["--text", "low"], ["--allowed-special", "all"], ["--add-special-tokens"]):
         assert run(*encode, tmp_path / "chat.json", *wrong).code == 2
     assert run("encode", "--tokenizer", tmp_path / "saved", "--text", "low", "--template", "chatml").code == 2

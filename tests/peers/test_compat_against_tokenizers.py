@@ -251,6 +251,13 @@ def test_loading(tmp_path: Path) -> None:
         (lambda ours: ours.encode_batch("abc"), "encode_batch expects a list of texts or of pairs, not str"),
         (lambda ours: ours.encode_batch(["a", None]), "encode_batch expects a str, not None"),
         (lambda ours: ours.decode([-1]), "an id is -1"),
+        (lambda ours: ours.decode(5), "decode expects a list of ids, not int"),
+        (lambda ours: ours.id_to_token(-1), "an id is -1"),
+        (lambda ours: ours.token_to_id(5), "token_to_id expects a str, not int"),
+        (lambda ours: ours.encode("a").pad("5"), "length must be an int, not str"),
+        (lambda ours: setattr(ours, "encode_special_tokens", "no"), "encode_special_tokens"),
+        (lambda _: Tokenizer.from_str({}), "Tokenizer expects a str, not dict"),  # type: ignore[arg-type]
+        (lambda _: Tokenizer.from_tokenizer("gpt2"), "takes a BPETokenizer, not str"),  # type: ignore[arg-type]
     ],
 )
 def test_wrong_arguments(call: Callable[[Any], Any], match: str) -> None:

@@ -20,6 +20,7 @@ import oracle
 from bpe_tokenizer import (
     GPT2_SPLIT_PATTERN,
     LLAMA3_SPECIAL_TOKENS,
+    ArgumentTypeError,
     BPETokenizer,
     CorpusError,
     ModelError,
@@ -393,6 +394,11 @@ def test_progress_is_reported_to_a_function(corpus_files: list[Path], tmp_path: 
     before = len(seen)
     trained(WORDS)
     assert len(seen) == before
+    with report_progress(seen.append):
+        short = BPETokenizer().train("low low lower", 5000, verbose=False)
+    assert seen[-1] == Progress("Learning merges", len(short.merges), len(short.merges), "merges")
+    with pytest.raises(ArgumentTypeError, match="report_progress takes a function, not int"):
+        report_progress(5).__enter__()  # type: ignore[arg-type]
 
     def stop(_: Progress) -> None:
         raise TimeoutError("enough")

@@ -109,7 +109,7 @@ def encode(
     progress = _Progress(inputs, wanted=not quiet)
     found: Iterable[Iterable[npt.NDArray[np.uint32]]]
     if messages is not None:
-        ids = loaded.apply_chat_template(_conversation(messages), template_source(template))
+        ids = loaded.apply_chat_template(template=template_source(template), **_conversation(messages))
         found = [[np.array(ids, np.uint32)]]
     else:
         texts = [[text]] if text is not None else map(partial(text_blocks, on_read=progress.add), inputs)
@@ -166,13 +166,23 @@ def _ids(
         yield np.array(suffix, np.uint32)
 
 
-def _conversation(source: str) -> Any:
-    """Return the messages of a JSON file: a list, or the item `messages` of an object."""
+def _conversation(source: str) -> dict[str, Any]:
+    """Return the arguments `messages` and `tools`. The file has a list of messages, or an object of both."""
     try:
-        found = json.loads(read_text(source))
+        found = json.loads(read_text(source).removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
-        raise OptionError(f"--messages {source} is not JSON: {error}") from None
-    return found.get("messages") if isinstance(found, dict) else found
+        raise OptionError(f"--messages {source} is not JSON, as one list of messages is: {error}") from None
+    except RecursionError:
+        raise OptionError(f"--messages {source} is nested too deeply") from None
+    given = found if isinstance(found, dict) else {"messages": found}
+    messages = given.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
+        raise OptionError(
+            f"--messages {source} must hold a list of messages, such as "
+            '[{"role": "user", "content": "text"}], or an object whose item "messages" is one; of several '
+            "conversations, each needs a file"
+        )
+    return {"messages": messages} | ({"tools": given["tools"]} if given.get("tools") else {})
 
 
 def _show_tokens(tokenizer: BPETokenizer, ids: list[int]) -> None:

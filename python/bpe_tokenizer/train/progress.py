@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from bpe_tokenizer.arguments import check_flag
+from bpe_tokenizer.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -56,7 +57,10 @@ def report_progress(to: OnProgress) -> Iterator[None]:
 
     Args:
         to: The function. It is called in the thread of the work, often, so it should be fast. What it raises
-            ends the work.
+            ends the work. Work that another thread begins is not reported.
+
+    Raises:
+        ArgumentTypeError: It is no function.
 
     >>> from bpe_tokenizer import BPETokenizer, report_progress
     >>> seen = []
@@ -65,6 +69,8 @@ def report_progress(to: OnProgress) -> Iterator[None]:
     >>> seen[-1]
     Progress(stage='Learning merges', done=2.0, total=2.0, unit='merges')
     """
+    if not callable(to):
+        raise ArgumentTypeError(f"report_progress takes a function, not {type(to).__name__}")
     token = _on_progress.set(to)
     try:
         yield
@@ -189,6 +195,11 @@ class ProgressBar:
         read = "" if self._total is not None else f"{self._amount(done)} {self._unit}"
         note = ", ".join(filter(None, (read, rate, note)))
         self._bars.update(task.id, completed=done, total=total, note=note)
+
+    def end(self, done: int) -> None:
+        """Report the end of a stage, which may come before its total."""
+        if self.visible and (self._done, self._total) != (done, done):
+            self.update(done, done)
 
     def advance(self, amount: int) -> None:
         """Report more work done."""

@@ -68,7 +68,8 @@ def extend_model(
         progress.start("Learning merges", unit="merges")
         report = progress.update if progress.visible else None
         extended = learn(counter, options, model=core, vocab_size=core.n_vocab + wanted, progress=report)
-    learned = len(extended) - len(core)
+        learned = len(extended) - len(core)
+        progress.end(learned)
     if options.verbose:
         say(
             f"Extended with {count_noun(counter.documents, 'document')}: "

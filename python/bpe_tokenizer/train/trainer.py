@@ -140,7 +140,9 @@ def _train(
         progress=_Log(progress, options.verbose) if progress.visible or options.verbose else None,
     )
     if saved is None:
-        return train()
+        core = train()
+        progress.end(len(core.merges))
+        return core
     settings = {name: value for name, value in options.core_options().items() if name != "threads"}
     if settings["min_count"] <= 1:
         del settings["min_count"]  # which checkpoints of earlier versions lack
@@ -153,6 +155,7 @@ def _train(
 
     core = train(learned=learned, checkpoint=save, checkpoint_seconds=saved.seconds)
     saved.save_merges(settings, core.merges)
+    progress.end(len(core.merges))
     return core
 
 

@@ -7,10 +7,11 @@ https://github.com/huggingface/tokenizers/blob/main/tokenizers/src/tokenizer/enc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NoReturn, TypeVar
 
+from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.options import RowOptions
@@ -107,6 +108,8 @@ class Encoding:
     _places: list[int | None]
     _sources: Sequence[Source]
     _overflowing: list[Encoding] | None
+    attention_mask: list[int] = field(init=False)
+    special_tokens_mask: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.attention_mask = [1] * len(self.ids)
@@ -194,7 +197,7 @@ class Encoding:
         }
         for row in self._overflowing or ():
             row.pad(length, **filler)  # type: ignore[arg-type]
-        missing = length - len(self)
+        missing = check_integer("length", length) - len(self)
         if missing <= 0:
             return
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NoReturn
 
-from bpe_tokenizer.arguments import check_choice, check_integer, check_text
+from bpe_tokenizer.arguments import check_choice, check_flag, check_integer, check_text
 from bpe_tokenizer.compat.tokenizers.encodings import Encoding, Source, absent
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ArgumentTypeError, HubError, OptionError, UnknownIdError, shorten
@@ -54,6 +54,7 @@ class Tokenizer:
     """
 
     def __init__(self, text: str) -> None:
+        check_text("Tokenizer", text)
         self._text = text
         self._compiled = CompiledModel.compile(huggingface.loads(text))
         self._recognises_special = True
@@ -112,6 +113,8 @@ class Tokenizer:
         Raises:
             FormatError: A tokenizer.json cannot hold it.
         """
+        if not isinstance(tokenizer, BPETokenizer):
+            raise ArgumentTypeError(f"from_tokenizer takes a BPETokenizer, not {type(tokenizer).__name__}")
         return Tokenizer(huggingface.to_json(tokenizer.model).decode("utf-8"))
 
     # -- settings ----------------------------------------------------------------------------------------
@@ -165,7 +168,7 @@ class Tokenizer:
 
     @encode_special_tokens.setter
     def encode_special_tokens(self, value: bool) -> None:
-        self._recognises_special = not value
+        self._recognises_special = not check_flag("encode_special_tokens", value)
 
     # -- encoding ----------------------------------------------------------------------------------------
 
@@ -265,6 +268,8 @@ class Tokenizer:
             ids: The ids.
             skip_special_tokens: Whether to leave out special tokens.
         """
+        if not isinstance(ids, Iterable):
+            raise ArgumentTypeError(f"decode expects a list of ids, not {type(ids).__name__}")
         return self.decode_batch([ids], skip_special_tokens)[0]
 
     def decode_batch(self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True) -> list[str]:
@@ -293,6 +298,7 @@ class Tokenizer:
         Args:
             token: The token string.
         """
+        check_text("token_to_id", token)
         return self._compiled.token_ids.get(token)
 
     def id_to_token(self, id: int) -> str | None:  # noqa: A002
@@ -301,7 +307,7 @@ class Tokenizer:
         Args:
             id: The id.
         """
-        return self._compiled.token_strings.get(id)
+        return self._compiled.token_strings.get(check_integer("an id", id, 0, maximum=_MAX_ID))
 
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
         """Return the id of each token string.
