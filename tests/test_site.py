@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tools.interface import DIRECTIVE, resolve
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -30,7 +31,6 @@ PUBLIC = (
     "bpe_tokenizer.compat.transformers",
     "bpe_tokenizer.reference",
 )
-DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 # The version has a paragraph instead of a directive.
 IN_PROSE = {"bpe_tokenizer.__version__"}
 
@@ -93,21 +93,6 @@ def test_every_page_is_in_the_navigation_once() -> None:
     generated.add("project/security.md")
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.glob("**/*.md")}
     assert Counter(nav_pages()) == Counter(pages | generated)
-
-
-def resolve(name: str) -> object:
-    """Return the object of a dotted name."""
-    module, _, rest = name, "", ""
-    while True:
-        try:
-            found: object = importlib.import_module(module)
-            break
-        except ModuleNotFoundError:
-            module, _, last = module.rpartition(".")
-            rest = f"{last}.{rest}" if rest else last
-    for part in rest.split(".") if rest else ():
-        found = getattr(found, part)
-    return found
 
 
 def test_every_public_name_is_on_one_api_page() -> None:

@@ -28,7 +28,8 @@ The interface that [a version number](../support.md) speaks of: each public name
 defaults. `make interface` writes this page, and a test compares it. A line that goes or changes is a break,
 which needs a decision; a new line needs none.
 """
-_DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+# A public name on a page of docs/api.
+DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 _PACKAGE = "bpe_tokenizer"
 
 
@@ -106,7 +107,7 @@ def page() -> str:
     """Return the text of the page."""
     text = HEAD
     for path in sorted(PAGE.parent.glob("*.md")):
-        names = _DIRECTIVE.findall(path.read_text(encoding="utf-8"))
+        names = DIRECTIVE.findall(path.read_text(encoding="utf-8"))
         if names:
             lines = "\n".join(line for name in names for line in lines_of(name))
             text += f"\n## [{path.stem}]({path.name})\n\n```text\n{lines}\n```\n"
