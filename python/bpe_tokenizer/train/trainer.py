@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -123,7 +123,7 @@ def _train(
     progress: ProgressBar,
     saved: Checkpoint | None,
 ) -> _core.Model:
-    """Learn merges. With a checkpoint, continue from its merges and save new ones."""
+    """Learn merges."""
     check_not_empty(counts)
     if options.verbose:
         say(
@@ -139,10 +139,15 @@ def _train(
         added_tokens=options.added_tokens,
         progress=_Log(progress, options.verbose) if progress.visible or options.verbose else None,
     )
-    if saved is None:
-        core = train()
-        progress.end(len(core.merges))
-        return core
+    core = train() if saved is None else _train_with_checkpoint(train, options, saved)
+    progress.end(len(core.merges))
+    return core
+
+
+def _train_with_checkpoint(
+    train: Callable[..., _core.Model], options: TrainingOptions, saved: Checkpoint
+) -> _core.Model:
+    """Continue from the merges of a checkpoint, and save new ones."""
     settings = {name: value for name, value in options.core_options().items() if name != "threads"}
     if settings["min_count"] <= 1:
         del settings["min_count"]  # which checkpoints of earlier versions lack
@@ -155,7 +160,6 @@ def _train(
 
     core = train(learned=learned, checkpoint=save, checkpoint_seconds=saved.seconds)
     saved.save_merges(settings, core.merges)
-    progress.end(len(core.merges))
     return core
 
 
