@@ -14,7 +14,7 @@ use unicode_normalization::char::is_combining_mark;
 
 /// A step: as a model describes it, or with its pattern `P` compiled.
 ///
-/// A form has no tag of its own, so serde cannot list the steps in an error.
+/// JSON writes a normal form as its name alone, without a tag. So serde cannot list the steps in an error, and `expecting` does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(

@@ -60,7 +60,7 @@ def report_progress(to: OnProgress) -> Iterator[None]:
             ends the work. Work that another thread begins is not reported.
 
     Raises:
-        ArgumentTypeError: It is no function.
+        ArgumentTypeError: `to` cannot be called.
 
     >>> from bpe_tokenizer import BPETokenizer, report_progress
     >>> seen = []
