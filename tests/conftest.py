@@ -66,6 +66,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The directory of real vocabularies and corpora."""
+    directory = os.environ.get(_FIXTURES)
+    if not directory:
+        pytest.skip(f"{_FIXTURES} does not name the directory of vocabularies and corpora")
+    return Path(directory)
+
+
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
     """Restore the default handler of SIGINT in this process and in the processes that the test starts.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -14,8 +13,7 @@ import first_hour
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
 @pytest.mark.fixtures
-def test_the_first_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_hour(tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path.cwd())  # and the variable below: restored after the test
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
-    shared = Path(os.environ["BPE_TOKENIZER_FIXTURES"])
     first_hour.run(tmp_path, shared, Path(sysconfig.get_path("scripts")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -658,20 +657,13 @@ def test_patterns_without_a_name_are_shown_beside_those_with_one(
     assert {*SAVEABLE, "bailing", "seed-coder"} == set(usable.split(", "))
 
 
-def fixtures() -> Path:
-    directory = os.environ.get("BPE_TOKENIZER_FIXTURES")
-    if not directory:
-        pytest.skip("BPE_TOKENIZER_FIXTURES is not set: it names the directory of vocabularies and corpora")
-    return Path(directory)
-
-
 # -- llama.cpp's own vectors ----------------------------------------------------------------------------
 
 
 @pytest.mark.fixtures
 @pytest.mark.parametrize("name", ["falcon", "gpt-2", "llama-bpe", "qwen2", "starcoder"])
-def test_the_vectors_of_llama_cpp(name: str) -> None:
-    path = fixtures() / "vocab" / f"ggml-vocab-{name}.gguf"
+def test_the_vectors_of_llama_cpp(name: str, shared: Path) -> None:
+    path = shared / "vocab" / f"ggml-vocab-{name}.gguf"
     with path.with_suffix(".gguf.inp").open(encoding="utf-8", newline="") as file:
         texts = file.read().split("\n__ggml_vocab_test__\n")
     lines = path.with_suffix(".gguf.out").read_text(encoding="utf-8").split("\n")

@@ -37,11 +37,10 @@ def test_the_blocks_of_a_chapter(chapter: Chapter, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.fixtures
 @every_chapter
+@pytest.mark.usefixtures("shared")
 def test_the_blocks_with_files(chapter: Chapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not any(block.needs_files for block in blocks(page(chapter))):
         pytest.skip("no block of the chapter needs files")
-    if not os.environ.get("BPE_TOKENIZER_FIXTURES"):
-        pytest.skip("BPE_TOKENIZER_FIXTURES does not name the directory of vocabularies and corpora")
     monkeypatch.chdir(tmp_path)
     assert run_page(chapter, with_files=True) >= 3
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import lzma
-import os
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,15 +16,6 @@ from tiktoken_files import fill_cache
 # A block of lines up to its blank lines, which belong to it.
 _BLOCK = re.compile(r".+?(?:\n{2,}|\Z)", re.DOTALL)
 _LONG = 10_000
-
-
-@pytest.fixture(scope="session")
-def shared() -> Path:
-    """The directory of real vocabularies and corpora."""
-    directory = os.environ.get("BPE_TOKENIZER_FIXTURES")
-    if not directory:
-        pytest.skip("BPE_TOKENIZER_FIXTURES does not name the directory of vocabularies and corpora")
-    return Path(directory)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import base64
 import json
 import lzma
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,6 @@ from bpe_tokenizer.reference import (
 from bpe_tokenizer.reference.characters import BYTE_CHARACTERS
 from bpe_tokenizer.reference.text import printable
 from lesson import WORDS, AnyTokenizer, every_class, trained_on
-
-
-@pytest.fixture(scope="module")
-def fixtures_dir() -> Path:
-    directory = os.environ.get("BPE_TOKENIZER_FIXTURES")
-    if directory is None:
-        pytest.skip("BPE_TOKENIZER_FIXTURES is not set: it names the directory of vocabularies and corpora")
-    return Path(directory)
-
 
 # Files
 
@@ -270,8 +260,8 @@ def test_broken_openai_files(name: str, old: str, new: str, message: str, tmp_pa
         CharBPETokenizer().load_vocab_and_merges_from_openai(vocab, merges)
 
 
-def gpt2(fixtures_dir: Path) -> CharBPETokenizer:
-    vocab = fixtures_dir / "vocab"
+def gpt2(shared: Path) -> CharBPETokenizer:
+    vocab = shared / "vocab"
     return CharBPETokenizer().load_vocab_and_merges_from_openai(
         vocab / "gpt2-vocab.json", vocab / "gpt2-merges.txt"
     )
@@ -297,11 +287,11 @@ def test_ranks_give_the_tokenizer_again() -> None:
 
 
 @pytest.mark.fixtures
-def test_gpt2_vocabulary(fixtures_dir: Path) -> None:
-    tokenizer = gpt2(fixtures_dir)
+def test_gpt2_vocabulary(shared: Path) -> None:
+    tokenizer = gpt2(shared)
     assert len(tokenizer.bpe_merges) == 50_000
     assert tokenizer.special_tokens == {"<|endoftext|>": 50256}
-    ranks = read_ranks(fixtures_dir / "vocab" / "r50k_base.tiktoken")
+    ranks = read_ranks(shared / "vocab" / "r50k_base.tiktoken")
     assert {tokenizer.id_bytes(token_id): token_id for token_id in range(50_256)} == ranks
     assert tokenizer.encode("Hello, world!") == [15496, 11, 995, 0]
 
@@ -309,16 +299,16 @@ def test_gpt2_vocabulary(fixtures_dir: Path) -> None:
 @pytest.mark.fixtures
 @pytest.mark.peer
 @pytest.mark.parametrize("corpus", ["books", "code", "multi", "zh"])
-def test_gpt2_ids_are_those_of_tiktoken(corpus: str, fixtures_dir: Path) -> None:
+def test_gpt2_ids_are_those_of_tiktoken(corpus: str, shared: Path) -> None:
     tiktoken = pytest.importorskip("tiktoken")
     peer = tiktoken.Encoding(
         "gpt2",
         pat_str=GPT2_SPLIT_PATTERN,
-        mergeable_ranks=read_ranks(fixtures_dir / "vocab" / "r50k_base.tiktoken"),
+        mergeable_ranks=read_ranks(shared / "vocab" / "r50k_base.tiktoken"),
         special_tokens={"<|endoftext|>": 50256},
     )
-    tokenizer = gpt2(fixtures_dir)
-    with lzma.open(fixtures_dir / "corpora" / f"{corpus}.txt.xz") as file:
+    tokenizer = gpt2(shared)
+    with lzma.open(shared / "corpora" / f"{corpus}.txt.xz") as file:
         start = file.read(4_000_000)
     for offset in range(0, 4_000_000, 400_000):
         text = start[offset : offset + 10_000].decode("utf-8", "ignore") + "<|endoftext|>"

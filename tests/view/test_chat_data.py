@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import shutil
 import subprocess
@@ -252,11 +251,8 @@ def control_tokens() -> list[str]:
 @pytest.mark.parametrize(
     "name", ["ggml-vocab-llama-bpe.gguf", "ggml-vocab-qwen2.gguf", "ggml-vocab-gpt-2.gguf"]
 )
-def test_javascript_encodes_with_published_vocabularies(name: str) -> None:
-    directory = os.environ.get("BPE_TOKENIZER_FIXTURES")
-    if directory is None:
-        pytest.skip("BPE_TOKENIZER_FIXTURES is not set")
-    path = Path(directory, "vocab", name)
+def test_javascript_encodes_with_published_vocabularies(name: str, shared: Path) -> None:
+    path = shared / "vocab" / name
     check_encoding(BPETokenizer.load(path), name, 300)
     tokenizer = BPETokenizer.load(path)
     missing = [text for text in control_tokens() if text not in tokenizer.special_tokens]

@@ -125,15 +125,12 @@ def test_training_learns_the_same(folder: Path) -> None:
 @pytest.mark.fixtures
 @pytest.mark.sampled(0.3)
 @pytest.mark.parametrize("name", ["r50k_base", "cl100k_base", "o200k_base"])
-def test_published_vocabularies(folder: Path, name: str, tmp_path: Path) -> None:
-    fixtures = os.environ.get("BPE_TOKENIZER_FIXTURES")
-    if fixtures is None:
-        pytest.skip("BPE_TOKENIZER_FIXTURES is not set: it names the directory of vocabularies and corpora")
+def test_published_vocabularies(folder: Path, name: str, shared: Path, tmp_path: Path) -> None:
     texts = hostile_texts(mixtures=300)
-    for corpus in sorted(Path(fixtures, "corpora").glob("*.xz")):
+    for corpus in sorted((shared / "corpora").glob("*.xz")):
         with lzma.open(corpus, "rt", encoding="utf-8") as file:
             texts += file.read(60_000).split("\n\n")
-    path = Path(fixtures, "vocab", f"{name}.tiktoken")
+    path = shared / "vocab" / f"{name}.tiktoken"
     ours = BPETokenizer.from_tiktoken(path)
     assert_same(folder, f'loadRanks(readFileSync({json.dumps(str(path))}), "{name}")', ours, texts)
     ours.save(tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import random
 from itertools import pairwise
 from pathlib import Path
@@ -90,10 +89,8 @@ def test_symbols_and_possible_merges_of_every_step(modules: Path) -> None:
 
 @pytest.mark.fixtures
 @pytest.mark.parametrize("name", ["cl100k_base", "r50k_base"])
-def test_published_vocabularies(modules: Path, name: str) -> None:
-    if not os.environ.get("BPE_TOKENIZER_FIXTURES"):
-        pytest.skip("BPE_TOKENIZER_FIXTURES is not set")
-    path = Path(os.environ["BPE_TOKENIZER_FIXTURES"]) / "vocab" / f"{name}.tiktoken"
+def test_published_vocabularies(modules: Path, name: str, shared: Path) -> None:
+    path = shared / "vocab" / f"{name}.tiktoken"
     tokenizer = BPETokenizer.load(path)
     words = (TEXT + "Donaudampfschifffahrtsgesellschaft  \u4eca\u65e5\u306f supercalifragilistic").split(" ")
     pieces = [(" " + word).encode() for word in dict.fromkeys(words)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import os
 from pathlib import Path
 
 import pytest
@@ -19,19 +18,10 @@ pytestmark = pytest.mark.skipif(not WASM.exists(), reason="core.wasm is missing:
 
 
 @pytest.fixture(scope="module")
-def fixtures() -> Path:
-    """The directory of real vocabularies and corpora."""
-    directory = os.environ.get("BPE_TOKENIZER_FIXTURES")
-    if directory is None:
-        pytest.skip("BPE_TOKENIZER_FIXTURES is not set: it names the directory of vocabularies and corpora")
-    return Path(directory)
-
-
-@pytest.fixture(scope="module")
-def corpus_texts(fixtures: Path) -> list[str]:
+def corpus_texts(shared: Path) -> list[str]:
     """The beginnings of the corpora, in parts."""
     texts = []
-    for path in sorted((fixtures / "corpora").glob("*.xz")):
+    for path in sorted((shared / "corpora").glob("*.xz")):
         with lzma.open(path, "rt", encoding="utf-8") as file:
             text = file.read(60_000)
         texts += [text, *(text[start : start + 500] for start in range(0, 10_000, 500))]
@@ -44,8 +34,8 @@ REAL = ["cl100k_base", "o200k_base", "p50k_base", "r50k_base"]
 @pytest.mark.fixtures
 @pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("name", REAL)
-def test_real_rank_files(core: WasmCore, name: str, fixtures: Path, corpus_texts: list[str]) -> None:
-    path = fixtures / "vocab" / f"{name}.tiktoken"
+def test_real_rank_files(core: WasmCore, name: str, shared: Path, corpus_texts: list[str]) -> None:
+    path = shared / "vocab" / f"{name}.tiktoken"
     ours = BPETokenizer.from_tiktoken(path)
     texts = [*hostile_texts(mixtures=500), *corpus_texts]
     known = next(each for each in published_names() if each["name"] == name)
@@ -59,8 +49,8 @@ def test_real_rank_files(core: WasmCore, name: str, fixtures: Path, corpus_texts
 
 @pytest.mark.sampled(0.25, "long tests")
 @pytest.mark.fixtures
-def test_real_gpt2_files(core: WasmCore, fixtures: Path, corpus_texts: list[str]) -> None:
-    vocab, merges = (fixtures / "vocab" / name for name in ("gpt2-vocab.json", "gpt2-merges.txt"))
+def test_real_gpt2_files(core: WasmCore, shared: Path, corpus_texts: list[str]) -> None:
+    vocab, merges = (shared / "vocab" / name for name in ("gpt2-vocab.json", "gpt2-merges.txt"))
     ours = BPETokenizer.load(vocab, "gpt2", merges=merges)
     theirs = packed(core, ours)
     assert_info(theirs, ours)
@@ -74,9 +64,9 @@ GGUF = ["falcon", "gpt-2", "llama-bpe", "qwen2", "starcoder"]
 @pytest.mark.sampled(0.2)
 @pytest.mark.parametrize("name", GGUF)
 def test_real_vectors(
-    core: WasmCore, name: str, tmp_path: Path, fixtures: Path, corpus_texts: list[str]
+    core: WasmCore, name: str, tmp_path: Path, shared: Path, corpus_texts: list[str]
 ) -> None:
-    path = fixtures / "vocab" / f"ggml-vocab-{name}.gguf"
+    path = shared / "vocab" / f"ggml-vocab-{name}.gguf"
     ours = BPETokenizer.from_model(gguf.load(path))
     loaded = [packed(core, ours)]
     if not ours.model.core.keeps_gaps:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -105,10 +104,8 @@ def test_ranks_need_a_pattern(
 
 
 @pytest.mark.fixtures
-def test_a_published_name_and_its_file(open_page: PageOpener, small: BPETokenizer) -> None:
-    if "BPE_TOKENIZER_FIXTURES" not in os.environ:
-        pytest.skip("BPE_TOKENIZER_FIXTURES is not set")
-    file = Path(os.environ["BPE_TOKENIZER_FIXTURES"], "vocab", "o200k_base.tiktoken")
+def test_a_published_name_and_its_file(open_page: PageOpener, small: BPETokenizer, shared: Path) -> None:
+    file = shared / "vocab" / "o200k_base.tiktoken"
     page = open_page({"small": small}, "<|start|>" + TEXT)
     page.locator(".picker-button").first.click()
     page.get_by_role("button", name="o200k_harmony").click()
