@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -37,6 +38,7 @@ def test_every_help_has_a_short_option_and_fits_its_terminal(
         text = " ".join(result.text.split())
         assert f"Example: {EXAMPLES[command]}" in text
         assert "Show this message and exit." in text
+        assert not re.search("<(int|str|path|list|float|file)", text)  # the types of Typer
         assert not command or "--debug" in text
 
 
@@ -46,6 +48,47 @@ def test_the_help_has_a_line_for_each_command(run: Run, monkeypatch: pytest.Monk
     for command, summary in COMMANDS.items():
         assert f"  {command:<15}  {summary}" in lines
         assert f"\n  {summary}\n" in run(command, "--help").text
+
+
+def test_a_bare_command_shows_the_help_once(run: Run) -> None:
+    result = run()
+    assert (result.code, result.text) == (2, "")
+    assert result.err.rstrip() == run("--help").text.rstrip()
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("32k", ""),
+        ("0.5k", ""),
+        ("3_00", ""),
+        ("3,00", ""),
+        ("abc", "'abc' is not a whole number, such as 32000 or 32k."),
+        ("32K", "'32K' is not a whole number"),
+        ("1.5", "'1.5' is not a whole number"),
+    ],
+)
+def test_sizes_of_vocabularies_are_written_as_people_write_them(
+    run: Run, corpus: Path, tmp_path: Path, value: str, said: str
+) -> None:
+    result = run("train", "--corpus", corpus, "--vocab-size", value, "--output", tmp_path / "made", "-q")
+    assert (result.code, said in result.err) == (2 if said else 0, True)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--min-frequency abc", "'--min-frequency': 'abc' is not a whole number."),
+        ("--checkpoint-every soon", "'--checkpoint-every': 'soon' is not a number."),
+        ("--port 70000", "'--port': '70000' is greater than 65535."),
+        ("--port -1", "'--port': '-1' is less than 0."),
+    ],
+)
+def test_a_wrong_number_is_named_in_plain_words(run: Run, option: str, said: str) -> None:
+    command = ["view"] if "port" in option else ["train", "--corpus", "x", "--output", "y"]
+    result = run(*command, *option.split())
+    assert result.code == 2
+    assert said in result.err
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("chat", "demo")])
@@ -284,7 +327,12 @@ def completion(words: Sequence[str], shell: str = "bash") -> dict[str, str]:
     return variables
 
 
-def test_shells_complete_commands_options_and_values(run: Run) -> None:
+def test_shells_complete_commands_options_and_values(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clean").mkdir()
+
     def completed(words: Sequence[str], shell: str = "bash") -> list[str]:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in completion(words, shell).items():
@@ -301,6 +349,10 @@ def test_shells_complete_commands_options_and_values(run: Run) -> None:
     assert completed(["train", "--split-pattern", "cl"]) == ["cl100k", "cl100k-bounded"]
     assert completed(["chat", "--template", "ll"]) == ["llama3"]
     assert completed(["train", "--corpus", ""]) == []  # the shell then completes files
+    assert completed(["encode", "-t", "cl"]) == ["cl100k_base", "clean"]
+    assert "gpt-4o" in completed(["view", "--tokenizer", "gpt-4"])
+    assert completed(["compare", "o200k_h"]) == ["o200k_harmony"]
+    assert completed(["info", "-t", "tests/"]) == []
     for shell in ("zsh", "fish"):
         assert "encode" in "".join(completed(["en"], shell))
         assert "uint16" in "".join(completed(["encode", "--output-format", "ui"], shell))

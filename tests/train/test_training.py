@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -356,6 +357,24 @@ def test_a_terminal_gets_a_progress_bar(
     for corpus in corpora:
         assert merges_of(corpus, verbose=True) == merges_of(corpus_files if corpus is not WORDS else WORDS)
         assert "Trained on" in capsys.readouterr().err
+
+
+def test_a_narrow_terminal_shows_the_numbers_instead_of_the_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress.ProgressBar.shown() as bar:
+        bar.start("Learning merges", 32_000, "merges")
+        bar.update(8_000, note="newest token 'abc'")
+        bar.update(16_000, note="newest token 'abc'")
+        shown = bar._bars
+        assert shown is not None
+        shown.refresh()
+    line = re.findall(r"Learning merges [^\x1b\r\n]*", capsys.readouterr().err)[-1]
+    assert line.startswith("Learning merges 50%, ")
+    assert len(line) <= 40
 
 
 def test_only_commands_print_lines_of_progress(

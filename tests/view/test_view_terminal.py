@@ -74,6 +74,17 @@ def test_a_pipe_and_a_terminal_without_colours_get_boundaries() -> None:
     assert _printed([b"to", b"ken"], force_terminal=True, no_color=True) == "to|ken\n"
 
 
+def test_a_terminal_shows_a_character_that_tokens_share_once() -> None:
+    def shown(*tokens: bytes, **options: object) -> str:
+        return coloured_tokens(tokens, backgrounds=(), **options).plain  # type: ignore[arg-type]
+
+    assert shown(b"na", b"\xc3", b"\xafve", width=80) == "na|ï|·ve"
+    assert shown(b" \xe6", b"\x9d", b"\xb1\xe4\xba", b"\xac", b"!", width=80) == " 東|·|·京|·|!"
+    assert shown("🙂".encode()[:2], "🙂".encode()[2:] + b"\n", width=80) == "🙂|·\\n"
+    assert shown(b"na", b"\xc3", width=80) == "na|\\xc3"  # no character
+    assert shown(b"na", b"\xc3", b"\xafve") == "na|\\xc3|\\xafve"  # for programs: every byte
+
+
 def test_a_long_line_is_not_broken_in_a_pipe_and_markup_means_nothing() -> None:
     assert _printed([b"[bold]", b"x " * 200 + b"x"], force_terminal=False) == "[bold]|" + "x " * 200 + "x\n"
 

@@ -25,7 +25,7 @@ from bpe_tokenizer.cli.usage import (
     unknown_option,
     wrong_dashes,
 )
-from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.errors import TokenizerError, shorten
 
 __all__ = ["create_app", "word_to_complete"]
 
@@ -36,6 +36,13 @@ _PROGRAM = "bpe-tokenizer"
 _MIN_WIDTH, _MAX_WIDTH = 20, 80
 # From this width on, options and their descriptions are in two columns.
 _MIN_TWO_COLUMNS = 60
+# The errors of pydantic for the value of an option.
+_NUMBER_ERRORS = {
+    "int_parsing": "not a whole number",
+    "float_parsing": "not a number",
+    "greater_than_equal": "less than {ge}",
+    "less_than_equal": "greater than {le}",
+}
 # `UsageError` of the click that Typer uses: its own copy or the package.
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
@@ -92,17 +99,23 @@ class _UsageErrors:
     name: str | None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        for each in self.get_params(ctx):  # type: ignore[attr-defined]
+            if each.param_type_name == "argument":  # Typer shows the type beside the name: `IN <str>`
+                each.display_type_rich = lambda ctx: ""
         if formatter.width < _MIN_TWO_COLUMNS:
             formatter.write_dl = functools.partial(_write_definitions, formatter)
             formatter.write_usage = functools.partial(_write_usage, formatter)
         super().format_help(ctx, formatter)  # type: ignore[misc]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        shows_help = not args and self.no_args_is_help  # type: ignore[attr-defined]
         try:
             if not ctx.resilient_parsing:
                 self.check_args(ctx, args)
             parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
         except _UsageError as error:
+            if shows_help:  # with its example
+                raise
             raise _with_example(error, self.name or "") from None
         return parsed
 
@@ -131,6 +144,7 @@ def _write_usage(formatter: Any, program: str, arguments: str = "", *_: Any, **_
 
 def _with_example(error: Any, command: str) -> Any:
     """Let an error show an example after its message."""
+    error.message = _wrong_number(error.__cause__) or error.message
     shown, example = error.format_message, _example(command if command in EXAMPLES else "")
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):  # an unknown option
         options = [name for each in error.ctx.command.get_params(error.ctx) for name in each.opts]
@@ -139,6 +153,15 @@ def _with_example(error: Any, command: str) -> Any:
             shown = f"{error.message}; {hint}".format
     error.format_message = lambda: "\n".join(wrapped(line, sys.stderr) for line in (shown(), example))
     return error
+
+
+def _wrong_number(cause: Any) -> str:
+    """Return what is wrong with a number, if pydantic, which Typer calls, refuses it; otherwise ""."""
+    if type(cause).__name__ != "ValidationError":
+        return ""
+    found = cause.errors()[0]
+    said = _NUMBER_ERRORS.get(found["type"], "").format(**found.get("ctx", {}))
+    return said and f"{shorten(str(found['input']))} is {said}."
 
 
 class _Command(_UsageErrors, typer.core.TyperCommand):

@@ -13,7 +13,7 @@ from bpe_tokenizer import BPETokenizer, ChatSession, InferenceBackend
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.cli.chat_loop import ChatLoop
 from bpe_tokenizer.cli.inputs import template_source
-from bpe_tokenizer.cli.options import MODEL, TOKENIZER, Debug, Download, completion, option
+from bpe_tokenizer.cli.options import MODEL, Debug, Download, completion, option, tokenizer_option
 from bpe_tokenizer.errors import OptionError, shorten
 from bpe_tokenizer.inference.model_files import kind_of
 
@@ -31,9 +31,7 @@ def chat(
     ],
     tokenizer: Annotated[
         str | None,
-        option(
-            "PATH|NAME", "A saved tokenizer of any format, or a published one.", "the model's own", TOKENIZER
-        ),
+        tokenizer_option("A saved tokenizer of any format, or a published one.", "the model's own"),
     ] = None,
     template: Annotated[
         str | None,

@@ -15,6 +15,7 @@ from bpe_tokenizer.cli.options import (
     Download,
     Quiet,
     options_of,
+    tokenizer_names,
 )
 from bpe_tokenizer.cli.report import Html, Reference, UnderUsed, write_result
 from bpe_tokenizer.options import ReadOptions
@@ -34,7 +35,10 @@ def compare(
     tokenizers: Annotated[
         list[str],
         typer.Argument(
-            metavar="A B...", help="Two or more saved or published tokenizers.", show_default=False
+            metavar="A B...",
+            help="Two or more saved or published tokenizers.",
+            show_default=False,
+            autocompletion=tokenizer_names,
         ),
     ],
     corpus: Corpus,

@@ -21,6 +21,7 @@ from bpe_tokenizer.cli.options import (
     completion,
     option,
     special_argument,
+    tokenizer_names,
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import FormatError, OptionError, escaped
@@ -59,7 +60,10 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="IN", help="A tokenizer of any format, or a published one.", show_default=False
+            metavar="IN",
+            help="A tokenizer of any format, or a published one.",
+            show_default=False,
+            autocompletion=tokenizer_names,
         ),
     ],
     output: Annotated[

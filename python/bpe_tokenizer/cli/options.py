@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -26,7 +27,6 @@ __all__ = [
     "NORMALIZATION",
     "OUTPUT",
     "SPLIT_PATTERN",
-    "TOKENIZER",
     "AllowedSpecial",
     "AsJson",
     "Corpus",
@@ -45,10 +45,14 @@ __all__ = [
     "option",
     "options_of",
     "special_argument",
+    "tokenizer_names",
+    "tokenizer_option",
+    "whole_number",
 ]
 
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
+_UNITS = {"": 1, "k": 1000, "M": 1_000_000}
 
 
 def option(
@@ -93,6 +97,20 @@ def choice(
     )
 
 
+def whole_number(value: str | int) -> int:
+    """Return a number that people write as 32000, 32_000, 32,000, 32k or 1.5M.
+
+    Example:
+        >>> whole_number("32k"), whole_number("1.5M"), whole_number("32,000")
+        (32000, 1500000, 32000)
+    """
+    written = re.fullmatch(r"(-?\d[\d_,]*(?:\.\d+)?)([kM]?)", str(value), re.ASCII)
+    number = written and Fraction(re.sub("[_,]", "", written[1])) * _UNITS[written[2]]
+    if number is None or number.denominator != 1:
+        raise typer.BadParameter(f"{shorten(value)} is not a whole number, such as 32000 or 32k.")
+    return int(number)
+
+
 def completion(names: Iterable[str]) -> Callable[[str], list[str]]:
     """Return a function that completes the beginning of a value to one of several names."""
     known = list(names)
@@ -101,6 +119,25 @@ def completion(names: Iterable[str]) -> Callable[[str], list[str]]:
         return [name for name in known if name.startswith(incomplete)]
 
     return complete
+
+
+def tokenizer_names(incomplete: str) -> list[str]:
+    """Return the published names and the paths of a value that can be a name; a shell completes paths."""
+    from bpe_tokenizer.formats.tiktoken.models import MODEL_NAMES
+    from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
+
+    names = completion({**PUBLISHED, **MODEL_NAMES})(incomplete)
+    return names and [*names, *sorted(map(str, Path().glob(f"{incomplete}*")))]
+
+
+def tokenizer_option(description: str, default: str = "") -> Any:
+    """Return the option for a tokenizer.
+
+    Args:
+        description: What the tokenizer is.
+        default: What the help shows as the default.
+    """
+    return option("PATH|NAME", description, default, ("--tokenizer", "-t"), autocompletion=tokenizer_names)
 
 
 def options_of(*kinds: type) -> Callable[[_Command], _Command]:
@@ -145,18 +182,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a saved tokenizer.")]
 # Options with short names, the same ones in every command.
-TOKENIZER = ("--tokenizer", "-t")
 FILE = ("--file", "-f")
 OUTPUT = ("--output", "-o")
 MODEL = ("--model", "-m")
 # A text, and not a Path: "./gpt2" is a path, and "gpt2" may be a published name.
 TokenizerPath = Annotated[
-    str,
-    option(
-        "PATH|NAME",
-        "A saved tokenizer of any format, or a published one: gpt-4o, hf:owner/name, ...",
-        names=TOKENIZER,
-    ),
+    str, tokenizer_option("A saved tokenizer of any format, or a published one: gpt-4o, hf:owner/name, ...")
 ]
 Download = Annotated[
     bool,

@@ -27,6 +27,7 @@ from bpe_tokenizer.cli.options import (
     option,
     options_of,
     special_argument,
+    whole_number,
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.formats.registry import check_directory, check_unused
@@ -45,7 +46,12 @@ def train(
         list[Path] | None, option("FILE...", "Piece counts of `bpe-tokenizer count`, instead of a corpus.")
     ] = None,
     vocab_size: Annotated[
-        int, typer.Option(metavar="N", help="Number of ids: bytes, special tokens and learned tokens.")
+        int,
+        typer.Option(
+            metavar="N",
+            parser=whole_number,
+            help="Number of ids: bytes, special tokens and learned tokens. 32k is 32000.",
+        ),
     ] = 32000,
     min_frequency: Annotated[
         int, typer.Option(metavar="N", help="Stop when the most frequent pair is rarer than this.")

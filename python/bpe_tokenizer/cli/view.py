@@ -14,12 +14,12 @@ from bpe_tokenizer.atomic import write_atomically
 from bpe_tokenizer.cli.inputs import read_text
 from bpe_tokenizer.cli.options import (
     FILE,
-    TOKENIZER,
     AllowedSpecial,
     Debug,
     Download,
     allowed_special_argument,
     option,
+    tokenizer_option,
 )
 from bpe_tokenizer.errors import OptionError, TokenizerError, escaped
 from bpe_tokenizer.view.page import page
@@ -31,11 +31,9 @@ __all__ = ["published_here", "view"]
 def view(
     tokenizer: Annotated[
         list[str] | None,
-        option(
-            "PATH|NAME",
+        tokenizer_option(
             "A saved or published tokenizer; repeat the option to compare several.",
             "one that the page trains on its examples",
-            TOKENIZER,
         ),
     ] = None,
     text: Annotated[str | None, option("TEXT", "Text to show.")] = None,
@@ -48,7 +46,8 @@ def view(
     ] = False,
     allowed_special: AllowedSpecial = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the local page; 0 chooses a free port.")
+        int,
+        typer.Option(metavar="N", min=0, max=65535, help="Port of the local page; 0 chooses a free port."),
     ] = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Serve the local page, but open no browser.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import logging
 import sys
 import time
@@ -16,10 +17,13 @@ from bpe_tokenizer.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
+    from rich.progress import Task
 
 __all__ = ["OnProgress", "Progress", "ProgressBar", "progress_lines", "report_progress", "say"]
 
 _LINE_SECONDS = 30.0
+# A narrower terminal shows the numbers without the bar: rich would cut all columns to a few characters.
+_MIN_BAR_WIDTH = 60
 _LOGGER = logging.getLogger("bpe_tokenizer")
 _wants_lines: ContextVar[bool] = ContextVar("wants_lines", default=False)
 _on_progress: ContextVar[OnProgress | None] = ContextVar("on_progress", default=None)
@@ -140,8 +144,11 @@ class ProgressBar:
 
         from bpe_tokenizer.console import can_start_thread, new_console
 
-        columns = (*Bars.get_default_columns(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
         console = new_console(stderr=True)
+        note = TextColumn("{task.fields[note]}")
+        columns = (*Bars.get_default_columns(), note, TimeElapsedColumn())
+        if console.width < _MIN_BAR_WIDTH:
+            columns = (TextColumn("{task.description} {task.fields[note]}"),)
         with Bars(*columns, console=console, transient=True, auto_refresh=can_start_thread()) as bars:
             yield cls(bars, to=_on_progress.get())
 
@@ -193,8 +200,16 @@ class ProgressBar:
         task = self._bars.tasks[-1]
         rate = f"{task.speed / self._scale:,.0f} {self._unit}/s" if task.speed else ""
         read = "" if self._total is not None else f"{self._amount(done)} {self._unit}"
-        note = ", ".join(filter(None, (read, rate, note)))
+        note = ", ".join(filter(None, (*self._share(task), read, rate, note)))
         self._bars.update(task.id, completed=done, total=total, note=note)
+
+    def _share(self, task: Task) -> Iterator[str]:
+        """Yield, where no bar shows them, the percentage and the remaining time."""
+        assert self._bars is not None
+        if self._total and self._bars.console.width < _MIN_BAR_WIDTH:
+            yield f"{100 * self._done // self._total}%"
+            if task.time_remaining:
+                yield f"{datetime.timedelta(seconds=task.time_remaining)} left"
 
     def end(self, done: int) -> None:
         """Report the end of a stage, which may come before its total."""

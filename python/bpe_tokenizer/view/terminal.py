@@ -22,6 +22,8 @@ _BASIC = ("yellow", "green", "cyan", "magenta", "white")
 _ISOLATE, _POP = "\u2068", "\u2069"
 # A mark at the start of a token would be drawn on the last character of the previous token.
 _DOTTED_CIRCLE = "\u25cc"
+# Bytes that continue a character in UTF-8, and what stands for them in a token.
+_CONTINUATION, _PART = bytes(range(0x80, 0xC0)), "·"
 
 
 def coloured_tokens(
@@ -33,6 +35,8 @@ def coloured_tokens(
     terminal: a line ends before the token that does not fit, and only a token that is wider than a whole line
     is broken. Tokens of right-to-left letters are isolates there, so a terminal that reorders text keeps the
     order of the tokens, and a mark at the start of a token is on a dotted circle.
+
+    A character that is cut between tokens is shown with the first of them, and `·` with each other one.
 
     Args:
         tokens: The bytes of each token, in order.
@@ -62,6 +66,7 @@ def coloured_tokens(
     starts_line = True
     column = 0
     listed = list(tokens)
+    texts = [printable(token) for token in listed] if width is None else _whole_characters(listed)
     for index, token in enumerate(listed):
         if starts_line and index:
             text.append("\n")
@@ -69,7 +74,7 @@ def coloured_tokens(
         starts_line = b"\n" in token
         style = f"black on {backgrounds[index % len(backgrounds)]}" if backgrounds else ""
         mark = "" if backgrounds or starts_line or index + 1 == len(listed) else "|"
-        shown = printable(token)
+        shown = texts[index]
         if width is None:
             text.append(shown, style=style)
             text.append(mark)
@@ -90,6 +95,24 @@ def coloured_tokens(
         text.append(mark)
         column += len(mark)
     return text
+
+
+def _whole_characters(tokens: Sequence[bytes]) -> list[str]:
+    """Return the text of each token, with the characters that begin in it, whole."""
+    data = b"".join(tokens)
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return [printable(token) for token in tokens]
+    texts = []
+    end = 0
+    for token in tokens:
+        end += len(token)
+        first = token.lstrip(_CONTINUATION)
+        rest = data[end : end + 3]
+        last = rest[: len(rest) - len(rest.lstrip(_CONTINUATION))] if first else b""
+        texts.append(_PART * (len(first) < len(token)) + printable(first + last))
+    return texts
 
 
 def _lines(text: str, width: int) -> Iterator[str]:
