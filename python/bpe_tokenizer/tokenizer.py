@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
@@ -2308,11 +2307,15 @@ class BPETokenizer(_core.Tokenizer):
 
 def _from_parts(kind: type[BPETokenizer], parts: bytes) -> BPETokenizer:
     """Unpickle a tokenizer from the parts of its model."""
+    import pickle
+
     return kind.from_model(Model(*pickle.loads(parts)))
 
 
 def _pickled(parts: tuple[object, ...]) -> bytes:
     """Pickle without a memo: equal strings are written alike, whether or not they are one object."""
+    import pickle
+
     written = io.BytesIO()
     pickler = pickle.Pickler(written, protocol=5)
     pickler.fast = True

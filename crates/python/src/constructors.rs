@@ -15,6 +15,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyTuple};
 use std::mem::{take, MaybeUninit};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 pub fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
@@ -119,13 +120,38 @@ pub fn tuple<'py, T>(
 /// Copying fewer bytes into an array is faster than making the array their owner.
 pub const MIN_OWNED: usize = 16 << 10;
 
-/// An array of the values.
-pub fn array<T: Element + Copy>(py: Python<'_>, mut values: Vec<T>) -> Bound<'_, PyArray1<T>> {
-    if size_of_val(values.as_slice()) < MIN_OWNED {
-        return PyArray1::from_slice(py, &values);
+/// Loads NumPy, before the first use of its types: it takes three times as long to load as this package. rust-numpy would
+/// load it too, but panics where a signal or a broken installation ends that.
+pub fn load_numpy(py: Python<'_>) -> PyResult<()> {
+    static IS_LOADED: AtomicBool = AtomicBool::new(false);
+    if !IS_LOADED.load(Relaxed) {
+        py.import("numpy")?;
+        PyArray1::<u8>::from_slice(py, &[]); // finds NumPy's C interface
+        IS_LOADED.store(true, Relaxed);
     }
+    Ok(())
+}
+
+/// An array of a copy of the values.
+pub fn array_from<'py, T: Element + Copy>(
+    py: Python<'py>,
+    values: &[T],
+) -> PyResult<Bound<'py, PyArray1<T>>> {
+    load_numpy(py)?;
+    Ok(PyArray1::from_slice(py, values))
+}
+
+/// An array of the values.
+pub fn array<T: Element + Copy>(
+    py: Python<'_>,
+    mut values: Vec<T>,
+) -> PyResult<Bound<'_, PyArray1<T>>> {
+    if size_of_val(values.as_slice()) < MIN_OWNED {
+        return array_from(py, &values);
+    }
+    load_numpy(py)?;
     values.shrink_to_fit();
-    PyArray1::from_vec(py, values)
+    Ok(PyArray1::from_vec(py, values))
 }
 
 /// Values whose memory returns to a pool.
@@ -156,8 +182,9 @@ pub fn pooled_array<'py, T: Element + Copy + Send + Sync + 'static>(
     pool: Option<&Arc<BufferPool<T>>>,
 ) -> PyResult<Bound<'py, PyArray1<T>>> {
     let Some(pool) = pool else {
-        return Ok(array(py, values));
+        return array(py, values);
     };
+    load_numpy(py)?;
     let pool = Arc::downgrade(pool);
     let pooled = Box::new(Pooled { values, pool });
     // SAFETY: the values stay where they are until the owner ends, and nobody else has them. The owner ends with the array.

@@ -128,9 +128,9 @@ fn read_arrays(
 
 fn to_arrays<'py>(py: Python<'py>, (data, offsets, counts): Buffers) -> PyResult<Arrays<'py>> {
     Ok((
-        constructors::array(py, data),
-        constructors::array(py, offsets),
-        constructors::array(py, counts),
+        constructors::array(py, data)?,
+        constructors::array(py, offsets)?,
+        constructors::array(py, counts)?,
     ))
 }
 

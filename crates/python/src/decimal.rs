@@ -25,5 +25,5 @@ pub fn read_ids<'py>(py: Python<'py>, text: &[u8]) -> PyResult<(Bound<'py, PyArr
         let end = decimal::read(text, &mut ids, interrupt)?;
         Ok((ids, end))
     })?;
-    Ok((constructors::array(py, ids), end))
+    Ok((constructors::array(py, ids)?, end))
 }

@@ -157,9 +157,9 @@ impl Encoder {
             return constructors::pooled_array(py, ids, Some(&self.results));
         }
         if ids.len() >= MAX_KEPT_IDS {
-            return Ok(constructors::array(py, ids));
+            return constructors::array(py, ids);
         }
-        let array = PyArray1::from_slice(py, &ids);
+        let array = constructors::array_from(py, &ids)?;
         self.keep(ids);
         Ok(array)
     }
@@ -225,7 +225,7 @@ impl Encoder {
 
     fn arrays<'py>(&self, py: Python<'py>, ragged: Ragged) -> PyResult<Arrays<'py>> {
         let ids = self.array_of(py, ragged.ids)?;
-        Ok((ids, constructors::array(py, ragged.offsets)))
+        Ok((ids, constructors::array(py, ragged.offsets)?))
     }
 }
 
@@ -321,7 +321,7 @@ impl Encoder {
         self.spans(py, &text, &special.0, (true, true), |_, (start, _)| {
             push(&mut starts, start as i64)
         })?;
-        Ok(constructors::array(py, starts))
+        constructors::array(py, starts)
     }
 
     #[pyo3(signature = (segments, special=PySpecial::none(), markup=FxHashSet::default()))]
@@ -604,7 +604,10 @@ impl Encoder {
         let (text, ends) = call::run(py, size, |interrupt| {
             decode_rows(&self.decoder, ids, offsets, &options, interrupt)
         })?;
-        Ok((constructors::array(py, text), constructors::array(py, ends)))
+        Ok((
+            constructors::array(py, text)?,
+            constructors::array(py, ends)?,
+        ))
     }
 
     fn cache_statistics(&self) -> BTreeMap<&str, u64> {

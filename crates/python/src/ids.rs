@@ -1,6 +1,7 @@
 //! Ids to and from Python.
 
 use crate::call::{exception, shown, OrRaise as _};
+use crate::constructors::load_numpy;
 use crate::id_lists::read_ids;
 use crate::sequence::items_by;
 use bpe_tokenizer_core::model::NONE;
@@ -24,6 +25,7 @@ impl<'py> FromPyObject<'_, 'py> for PyIds {
         if let Ok(tuple) = object.cast_exact::<PyTuple>() {
             return from_list(&tuple.to_list());
         }
+        load_numpy(object.py())?;
         // Exact arrays only: a subclass may interpret its memory differently, as masked arrays do.
         if object.cast_exact::<PyUntypedArray>().is_ok() {
             let ids = from_array::<u32>(object)

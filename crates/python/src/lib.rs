@@ -39,11 +39,10 @@ use std::collections::BTreeMap;
 mod _core {
     use pyo3::prelude::*;
 
-    /// Makes what PyO3 would make on first use. NumPy's C interface: a signal during the load would cause a panic. A class: PyO3
-    /// leaves the GIL to other threads meanwhile, and a child that is forked then waits for ever (so nothing uses `intern!`).
+    /// Makes a class that PyO3 would make on first use. PyO3 leaves the GIL to other threads meanwhile, and a child that is forked
+    /// then waits for ever (so nothing uses `intern!`).
     #[pymodule_init]
     fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::constructors::array::<u32>(module.py(), Vec::new());
         module.py().get_type::<crate::constructors::Owner>();
         Ok(())
     }

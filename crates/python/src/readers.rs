@@ -63,8 +63,8 @@ pub fn read_rows<'py>(
     let undecided = undecided.map(|row| (row.number, row.range.start, row.range.end, row.before));
     Ok((
         constructors::pooled_array(py, rows.data, pool)?,
-        constructors::array(py, offsets),
-        constructors::array(py, rows.numbers),
+        constructors::array(py, offsets)?,
+        constructors::array(py, rows.numbers)?,
         undecided.collect(),
         rows.count,
     ))
@@ -78,5 +78,5 @@ pub fn find_bad_rows<'py>(
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (data, offsets) = (data.as_slice()?, offsets.as_slice()?);
     let bad = run(py, data.len(), |_| bad_rows(data, offsets))?;
-    Ok(constructors::array(py, bad))
+    constructors::array(py, bad)
 }

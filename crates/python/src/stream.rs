@@ -47,7 +47,7 @@ impl EncodeStream {
         ends: bool,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let ids = self.ids(py, &text, ends)?;
-        Ok(constructors::array(py, ids))
+        constructors::array(py, ids)
     }
 }
 

@@ -19,7 +19,7 @@ pub fn words<'py>(py: Python<'py>, text: &str) -> PyResult<(Offsets<'py>, Offset
             .unzip())
     })?;
     Ok((
-        constructors::array(py, starts),
-        constructors::array(py, ends),
+        constructors::array(py, starts)?,
+        constructors::array(py, ends)?,
     ))
 }
