@@ -21,25 +21,9 @@ import pythons
 # `python -m pytest` finds it; a bare `pytest` does not look beside `tests`.
 pytest.importorskip("benchmarks")
 
-from benchmarks import (
-    hostile,
-    instructions,
-    interpreters,
-    page,
-    records,
-)
-from benchmarks.cases import (
-    ALL_LIMITS,
-    BASELINES,
-    CALL_SIZES,
-    CORPORA,
-    LIMITS,
-    MIXED,
-    MODES,
-    Case,
-    declared,
-    select,
-)
+from benchmarks import cases as suite_cases
+from benchmarks import hostile, instructions, interpreters, page, records
+from benchmarks.cases import BASELINES, CALL_SIZES, CORPORA, MIXED, MODES, Case, declared, select
 from benchmarks.inputs import SEPARATOR, cut_at_lines, cut_to_size
 from benchmarks.jobs import Inputs, job
 from benchmarks.measure import Spread, in_turn, on_processors, seconds, spread
@@ -104,9 +88,7 @@ def loader(tokenizer: BPETokenizer) -> Callable[[str, Vocabulary], Side]:
 
 @pytest.fixture
 def suite(
-    tmp_path: Path,
-    loader: Callable[[str, Vocabulary], Side],
-    tokenizer: BPETokenizer,
+    tmp_path: Path, loader: Callable[[str, Vocabulary], Side], tokenizer: BPETokenizer
 ) -> tuple[Suite, records.Record]:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text(TEXT + SEPARATOR + TEXT, encoding="utf-8", newline="")
@@ -287,25 +269,6 @@ def test_memory_and_hostile_inputs_are_recorded(
             assert result["ns"] > 0
 
 
-def results() -> list[dict[str, Any]]:
-    """Results of a few cases, as they are recorded."""
-    return [
-        {
-            "kind": "case",
-            "case": Case(peer, mode, corpus, "cl100k", state, 1).parts,
-            "bytes": 1_000,
-            "turns": 5,
-            "ours": 100.0 + number,
-            "theirs": 50.0,
-            "ratio": [2.0, 1.9, 2.1],
-        }
-        for number, peer in enumerate(("gigatoken", "tiktoken"))
-        for mode in ("list", "numpy")
-        for corpus in ("books", "zh")
-        for state in ("warm", "cold")
-    ]
-
-
 def test_the_newest_complete_run_is_taken(tmp_path: Path) -> None:
     assert records.newest("suite", tmp_path) is None
     for complete, note in [(True, "old"), (True, "new"), (False, "part")]:
@@ -321,62 +284,6 @@ def test_the_newest_complete_run_is_taken(tmp_path: Path) -> None:
     assert run.of("case") == [{"kind": "case", "n": "new"}]
 
 
-def recorded(directory: Path) -> tuple[records.Run, dict[str, records.Run]]:
-    """Record results of every kind, and read them."""
-    record = records.Record("suite", True, {"turns": 5}, directory)
-    for result in results():
-        record.add(**result)
-    once = results()[0] | {"case": Case("gigatoken", "list", MIXED, "cl100k", "warm", 1).parts}
-    slower = once | {
-        "case": Case("gigatoken", "array-10", "zh", "gpt2", "warm", 1).parts,
-        "ratio": [0.5, 0.4, 0.6],
-    }
-    for result in (once, slower, once | {"case": Case(OURS, "count", "zh", "cl100k", "warm", 1).parts}):
-        record.add(**result)
-    record.add(
-        "memory", case=Case(OURS, "whole", "zh", "cl100k", "memory", 1).parts, input=5, output=6, extra=7
-    )
-    record.add("skipped", case=["quicktok"], reason="no such vocabulary")
-    wrong = Case("tokie", "list", MIXED, "cl100k", "warm", 1).parts
-    record.add("wrong", case=wrong, reason="' *|\\t' gives [1] instead of [2]")
-    record.end()
-    training = records.Record("training", True, {}, directory)
-    training.add("compared", name="x, against gigatoken", ours="1 s", theirs="9 s", ratio=[9.0, 8.0, 10.0])
-    training.add("compared", name="y, against itself with gpt2", ours="", theirs="", ratio=[0.9, 0.8, 1.0])
-    training.end()
-    loading = records.Record("loading", True, {}, directory)
-    loading.add("compared", name="many tokens", ours="2 s", theirs="1 s", ratio=[0.5, 0.4, 0.6])
-    loading.end()
-    growth = records.Record("hostile", True, {}, directory)
-    growth.add("prose", ns=2.0)
-    growth.add("growth", input="emoji", units=10, ns=3.0)
-    growth.end()
-    suite = records.newest("suite", directory)
-    others = {name: records.newest(name, directory) for name in ("training", "loading", "hostile")}
-    assert suite is not None
-    return suite, {name: run for name, run in others.items() if run is not None}
-
-
-def test_the_page_has_a_column_for_each_python(tmp_path: Path) -> None:
-    suite, others = recorded(tmp_path)
-    record = records.Record("interpreters", True, {}, tmp_path / "interpreters")
-    for python, package, mode, speed in (
-        ("3.11.7", "bpe_tokenizer", "text to list", 400),
-        ("3.15.2", "bpe_tokenizer", "text to list", 1390),
-        ("3.15.2", "tiktoken", "text to list", 20),
-        ("3.15.2", "bpe_tokenizer", "text to offsets", 70),
-    ):
-        record.add("python", python=python, package=package, mode=mode, speed=speed)
-    record.end()
-    run = records.newest("interpreters", tmp_path / "interpreters")
-    assert run is not None
-    text = page.results(suite, {**others, "interpreters": run})
-    assert "## Interpreters" in text
-    assert "|  | bpe_tokenizer, 3.11.7 | bpe_tokenizer, 3.15.2 | tiktoken, 3.15.2 |" in text
-    assert "| text to list | 400 | 1,390 | 20 |" in text
-    assert "| text to offsets |  | 70 |  |" in text
-
-
 def test_pythons_are_measured_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     child = tmp_path / "child.py"
     child.write_text("""print('["3.15.2", {"bpe_tokenizer": {"text to list": 7.4}}]')""")
@@ -386,110 +293,16 @@ def test_pythons_are_measured_in_turn(tmp_path: Path, monkeypatch: pytest.Monkey
     run = records.newest("interpreters", tmp_path)
     assert run is not None
     assert run.complete
-    (result,) = run.of("python")
-    assert result == {
-        "kind": "python",
-        "python": "3.15.2",
-        "package": "bpe_tokenizer",
-        "mode": "text to list",
-        "speed": 7,
-    }
+    expected = {"package": "bpe_tokenizer", "mode": "text to list", "speed": 7}
+    assert run.of("python") == [{"kind": "python", "python": "3.15.2", **expected}]
 
 
-def test_the_page_shows_the_corpora(tmp_path: Path) -> None:
-    suite, others = recorded(tmp_path)
-    record = records.Record("corpora", True, {}, tmp_path / "corpora")
-    each = {"ours": "2 s", "theirs": "1 s", "ratio": [0.5, 0.4, 0.6], "target": 0.8}
-    record.add("compared", name="300 MB of parquet, a against b", **each)
-    for size, peak in ((100_000_000, 200_000_000), (4_000_000_000, 210_000_000)):
-        row = {"command": "count", "documents": "small", "format": "parquet", "seconds": 1.0}
-        record.add("peak", size=size, peak=peak, **row)
-    sides = {"limited": "9 s, 230 MB", "unlimited": "8 s, 900 MB", "times": [1.1, 1.0, 1.2]}
-    record.add("spill", name="2 GB", same_merges=True, said="", **sides)
-    record.end()
-    run = records.newest("corpora", tmp_path / "corpora")
-    assert run is not None
-    text = page.results(suite, {**others, "corpora": run})
-    for part in (
-        "## Corpora",
-        "| 300 MB of parquet, a against b | 2 s | 1 s | **0.50** (0.40 to 0.60) | 0.8 |",
-        "| count, small documents, parquet | 200 | 210 |",
-        "Training on 2 GB: 9 s, 230 MB, against 8 s, 900 MB without a limit, **1.10** (1.00 to 1.20) times "
-        "its time; the same merges.",
-    ):
-        assert part in text
-    not_ahead = text.partition("## Where we are not ahead")[2].partition("##")[0]
-    assert "a against b" not in not_ahead
-
-
-def test_the_page_shows_the_results(tmp_path: Path) -> None:
-    suite, others = recorded(tmp_path)
-    text = page.results(suite, others)
-    for part in (
-        "| gigatoken | **2.00** (1.90 to 2.10) | 100 : 50 |",
-        "| tokie | wrong ids | ' \\*\\|\\\\t' gives [1] instead of [2] |",
-        "| `numpy` | cold | 1 |",
-        "| gigatoken, gpt2, to arrays | 0.50 |",
-        "| `count`, 1 thread, against plain encoding (`numpy`) | 2.00 |",
-        "no such vocabulary",
-        "**9.00** (8.00 to 10.00)",
-        "| emoji | 3.0 | 1.5 |",
-    ):
-        assert part in text
-    # Every row of a table has as many cells as its head.
-    for table in text.split("\n\n"):
-        rows = [line.replace("\\|", "") for line in table.splitlines() if line.startswith("|")]
-        assert len({row.count("|") for row in rows}) <= 1
-
-    written = page.between_markers(f"before\n{page._BEGIN}\nold\n{page._END}\nafter\n", text)
-    assert page.between_markers(written, text) == written
-    assert written.startswith("before\n")
-    assert written.endswith("\nafter\n")
-    assert "\nold\n" not in written
-    with pytest.raises(SystemExit, match="lacks"):
-        page.between_markers("no markers", text)
-
-
-def test_the_page_says_where_others_are_faster(tmp_path: Path) -> None:
-    suite, others = recorded(tmp_path)
-    compared = [result for run in others.values() for result in run.of("compared")]
-    _, slower = page.not_ahead(suite.of("case"), compared)
-    assert slower.splitlines() == [
-        "- gigatoken, `array-10`, warm, 1 thread: gpt2 zh **0.50** (0.40 to 0.60)",
-        "- many tokens: **0.50** (0.40 to 0.60)",
-    ]
-    (nowhere,) = page.not_ahead([], [])
-    assert nowhere.startswith("Nowhere")
-
-
-def test_the_page_says_that_its_python_is_not_the_newest(tmp_path: Path) -> None:
-    suite, others = recorded(tmp_path)
-    version = ".".join(map(str, records.newest_python()))
-    assert version == pythons.versions()[-1]
-    for run in (suite, *others.values()):
-        run.about["machine"]["python"] = f"{version}.1"
-    assert "Measured with" not in page.results(suite, others)
-    others["training"].about["machine"]["python"] = "3.9.2"
-    text = page.results(suite, others)
-    assert f"Measured with Python 3.9.2, older than Python {version}," in text
-
-
-def test_the_chart_gives_no_wrong_tokenizer_a_bar(tmp_path: Path) -> None:
-    suite, _ = recorded(tmp_path)
-    bars = page.speeds(suite.of("case"), suite.of("wrong"), (MIXED, *CORPORA))
-    middle = next(k for k, bar in enumerate(bars) if k and not bar.values)
-    assert [(bar.name, *bar.values) for bar in bars[1:middle]] == [
-        (OURS, 100),
-        ("gigatoken", 50),
-        ("tokie: wrong ids", None),
-    ]
-    names = [bar.name for bar in bars[middle + 1 :]]
-    assert names == [f"{OURS}, books", "gigatoken, books", f"{OURS}, zh", "gigatoken, zh"]
-    assert len({bar.colour for bar in bars if bar.name.startswith(OURS)}) == 1
+def test_the_newest_python_is_that_of_the_tests() -> None:
+    assert ".".join(map(str, records.newest_python())) == pythons.versions()[-1]
 
 
 def test_the_pages_show_the_newest_records() -> None:
-    """No figure of the page, the chart or the README is older than the records."""
+    """The page, the chart and the README are what the records give, which have a result of every kind."""
     for path, text in page.files().items():
         assert path.read_text(encoding="utf-8") == text, f"run python -m benchmarks.page: {path.name}"
     suite = records.newest("suite")
@@ -502,8 +315,9 @@ def test_the_pages_show_the_newest_records() -> None:
 def test_the_page_explains_every_mode_and_limit() -> None:
     text = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     assert all(f"- `{mode}`: " in text for mode in set(MODES) - set(CALL_SIZES))
-    assert all(f"{peer} {LIMITS[peer] / 1e6:g} MB" in text for peer in PEERS if LIMITS[peer] != 1_000_000)
-    assert all(LIMITS[peer] < limit for peer, limit in ALL_LIMITS.items())
+    limits = suite_cases.LIMITS
+    assert all(f"{peer} {limits[peer] / 1e6:g} MB" in text for peer in PEERS if limits[peer] != 1_000_000)
+    assert all(limits[peer] < limit for peer, limit in suite_cases.ALL_LIMITS.items())
 
 
 def test_the_makefile_runs_every_program() -> None:

@@ -17,9 +17,7 @@ import numpy as np
 import pytest
 
 from bpe_tokenizer import (
-    CL100K_SPLIT_PATTERN,
     GPT2_SPLIT_PATTERN,
-    ArgumentTypeError,
     BPETokenizer,
     Model,
     ModelError,
@@ -32,28 +30,19 @@ from bpe_tokenizer import (
 from bpe_tokenizer.model import PlainNormalizer
 from small_tokenizers import BYTES, tiny
 
-# -- the whole -----------------------------------------------------------------------------------------
-
 
 def test_repr() -> None:
     pairs = [(bytes([i // 256]), bytes([i % 256])) for i in range(31_744)]
     vocab = BYTES | {256 + rank: left + right for rank, (left, right) in enumerate(pairs)}
     tokenizer = BPETokenizer.from_vocab(vocab, pairs, {"<a>": 32000, "<b>": 32001, "<c>": 40000})
-    assert repr(tokenizer) == (
-        "BPETokenizer(vocab_size=32,000, n_vocab=40,001, merges=31,744, special_tokens=3)"
-    )
+    sizes = "vocab_size=32,000, n_vocab=40,001, merges=31,744, special_tokens=3"
+    assert repr(tokenizer) == f"BPETokenizer({sizes})"
     inside = BPETokenizer.from_vocab(vocab, pairs, {"<a>": 32000})
     assert "n_vocab" not in repr(inside.train("low low", 257, verbose=False))
     assert (tokenizer.vocab_size, len(tokenizer)) == (32_000, 32_003)
     assert repr(BPETokenizer("gpt2", None)) == (
         f"BPETokenizer(untrained, split_pattern={GPT2_SPLIT_PATTERN!r}, normalization=None)"
     )
-
-
-def test_defaults() -> None:
-    tokenizer = BPETokenizer()
-    assert tokenizer.split_pattern == CL100K_SPLIT_PATTERN
-    assert tokenizer.normalization == "NFC"
 
 
 UNTRAINED = """
@@ -82,15 +71,11 @@ def test_an_untrained_tokenizer_is_empty() -> None:
 
 
 @pytest.mark.parametrize("text", [123, None, ["a"], b"a", 1.5])
-@pytest.mark.parametrize(
-    "method", ["encode", "encode_to_numpy", "encode_with_offsets", "count_tokens", "tokenize"]
-)
-def test_a_text_that_is_none_is_a_type_error(tokenizer: BPETokenizer, method: str, text: Any) -> None:
-    with pytest.raises(TypeError, match=f"expects a str, not {type(text).__name__}"):
-        getattr(tokenizer, method)(text)
-    for limited in (tokenizer.truncate, tokenizer.split_by_tokens):
-        with pytest.raises(TypeError, match="expects a str"):
-            limited(text, 5)
+def test_a_text_that_is_none_is_a_type_error(tokenizer: BPETokenizer, text: Any) -> None:
+    of_texts = ["encode", "encode_to_numpy", "encode_with_offsets", "count_tokens", "tokenize"]
+    for method, *limit in [*([name] for name in of_texts), ["truncate", 5], ["split_by_tokens", 5]]:
+        with pytest.raises(TypeError, match=f"expects a str, not {type(text).__name__}"):
+            getattr(tokenizer, str(method))(text, *limit)
 
 
 # -- from_vocab ----------------------------------------------------------------------------------------
@@ -104,10 +89,7 @@ def test_the_properties_of_a_tokenizer_make_it_again(tokenizer: BPETokenizer, mi
         split_pattern=tokenizer.split_pattern,
         normalization="NFC",
     )
-    assert repr(again) == repr(tokenizer)
-    assert (again.vocab, again.merges) == (tokenizer.vocab, tokenizer.merges)
-    assert again.special_tokens == tokenizer.special_tokens
-    assert (again.split_pattern, again.normalization) == (tokenizer.split_pattern, tokenizer.normalization)
+    assert again == tokenizer
     text = mixed_text + "<|eos|>"
     assert again.encode(text, allowed_special="all") == tokenizer.encode(text, allowed_special="all")
 
@@ -143,9 +125,7 @@ def test_from_vocab_refuses_conflicts(special_tokens: Any, message: str) -> None
 
 
 def changed(token_id: Any, token: Any) -> dict[Any, Any]:
-    vocab: dict[Any, Any] = dict(BYTES)
-    vocab[token_id] = token
-    return vocab
+    return {**BYTES, token_id: token}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +140,6 @@ def changed(token_id: Any, token: Any) -> dict[Any, Any]:
         (changed(256, "ab"), [], "the token of id 256 in vocab must be bytes, not str: 'ab'"),
         (changed(256, [97]), [], "the token of id 256 in vocab must be bytes, not list"),
         ({}, [], "no token for the byte 0x00"),
-        ({0: b"a"}, [], "no token for the byte"),
         (BYTES, [(b"a", b"b")], 'merge 0 .*: "ab" is not in the vocabulary'),
         (BYTES, 5, "merges must be a list of pairs of bytes, not int"),
         (BYTES, b"ab", "merges must be a list of pairs of bytes, not bytes"),
@@ -196,8 +175,7 @@ def test_ids_are_ranks_without_merges() -> None:
 def test_the_cache_counts(plain_tokenizer: BPETokenizer) -> None:
     tokenizer = BPETokenizer.from_model(plain_tokenizer.model)
     fresh = tokenizer.get_cache_stats()
-    assert sorted(fresh) == ["hit_rate_pct", "hits", "misses", "size"]
-    assert (fresh["hits"], fresh["misses"], fresh["hit_rate_pct"]) == (0, 0, 0.0)
+    assert {"hits": 0, "misses": 0, "hit_rate_pct": 0.0, "size": fresh["size"]} == fresh
     ids = tokenizer.encode("unprecedented unprecedented unprecedented")
     used = tokenizer.get_cache_stats()
     assert used["hits"] >= 1
@@ -227,12 +205,6 @@ def test_a_limited_cache_changes_no_id(plain_tokenizer: BPETokenizer, mixed_text
     assert (tokenizer.get_cache_stats()["size"] == 0) == (limit < 180_001)
 
 
-def test_an_impossible_limit_of_the_cache_is_refused(tokenizer: BPETokenizer) -> None:
-    for limit in (-1, 1.5, "1MB"):
-        with pytest.raises((OptionError, ArgumentTypeError), match="max_bytes"):
-            tokenizer.limit_cache(limit)  # type: ignore[arg-type]
-
-
 def test_another_normalisation(tokenizer: BPETokenizer, mixed_text: str) -> None:
     class Mine(BPETokenizer):
         pass
@@ -244,8 +216,7 @@ def test_another_normalisation(tokenizer: BPETokenizer, mixed_text: str) -> None
     assert type(exact) is Mine
     assert (mine.normalization, exact.normalization) == ("NFC", None)
     assert (exact.vocab, exact.merges) == (mine.vocab, mine.merges)
-    assert exact.special_tokens == mine.special_tokens
-    assert exact.model.config == model.config
+    assert (exact.special_tokens, exact.model.config) == (mine.special_tokens, model.config)
     for form in ("NFD", "NFKC", "NFC"):
         again = exact.with_normalization(form)
         assert again.normalization == form
@@ -254,7 +225,6 @@ def test_another_normalisation(tokenizer: BPETokenizer, mixed_text: str) -> None
     assert unicodedata.normalize("NFC", mixed_text) != mixed_text
     composed = unicodedata.normalize("NFC", mixed_text)
     assert exact.encode(composed) == mine.encode(composed)
-    exact.encode(mixed_text)
     assert exact.get_cache_stats()["size"] == 0
     untrained = BPETokenizer("gpt2").with_normalization(None)
     assert repr(untrained) == repr(BPETokenizer("gpt2", None))
@@ -273,14 +243,13 @@ def test_a_normaliser_that_is_more_than_a_form_is_kept(tokenizer: BPETokenizer) 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_pickling(tokenizer: BPETokenizer, mixed_text: str, protocol: int) -> None:
+    for each in (tokenizer, BPETokenizer("deepseek-v3", "NFD")):
+        again = pickle.loads(pickle.dumps(each, protocol))
+        assert type(again) is BPETokenizer
+        assert again == each
+        assert repr(again) == repr(each)
     again = pickle.loads(pickle.dumps(tokenizer, protocol))
-    assert type(again) is BPETokenizer
-    assert repr(again) == repr(tokenizer)
     assert again.encode(mixed_text, True, "all") == tokenizer.encode(mixed_text, True, "all")
-    assert (again.split_pattern, again.normalization) == (tokenizer.split_pattern, tokenizer.normalization)
-    assert again.special_tokens == tokenizer.special_tokens
-    untrained = pickle.loads(pickle.dumps(BPETokenizer("deepseek-v3", "NFD"), protocol))
-    assert repr(untrained) == repr(BPETokenizer("deepseek-v3", "NFD"))
 
 
 def test_equal_tokenizers_have_equal_pickles_of_few_objects(tokenizer: BPETokenizer, tmp_path: Path) -> None:
@@ -300,8 +269,7 @@ def test_all_of_a_model_is_pickled(tokenizer: BPETokenizer) -> None:
         config=types.MappingProxyType({"model_max_length": 512}),
     )
     again = pickle.loads(pickle.dumps(BPETokenizer.from_model(model)))
-    assert again.pad_token == "<|eos|>"
-    assert again.encode("", add_special_tokens=True) == [258]
+    assert (again.pad_token, again.encode("", add_special_tokens=True)) == ("<|eos|>", [258])
     assert dict(again.model.config) == {"model_max_length": 512}
 
 
@@ -335,17 +303,6 @@ def test_threads_share_a_tokenizer(tokenizer: BPETokenizer, stdlib_texts: list[s
         assert all(pool.map(work, range(8)))
 
 
-def test_special_tokens_can_be_added_while_others_encode(tokenizer: BPETokenizer) -> None:
-    shared = copy.copy(tokenizer)
-    expected = tokenizer.encode("some text")
-    with ThreadPoolExecutor(4) as pool:
-        encodings = [pool.submit(shared.encode, "some text") for _ in range(200)]
-        for number in range(20):
-            shared.add_special_tokens([f"<|{number}|>"])
-        assert all(encoding.result() == expected for encoding in encodings)
-    assert len(shared.special_tokens) == 24
-
-
 def encode_in_child(tokenizer: BPETokenizer, texts: list[str]) -> list[list[int]]:
     return [result.input_ids for result in tokenizer.encode_batch(texts)]
 
@@ -374,16 +331,12 @@ def test_a_forked_tokenizer_encodes_and_trains(tokenizer: BPETokenizer, stdlib_t
 
 
 def test_a_saved_tokenizer_comes_back(
-    tokenizer: BPETokenizer, tmp_path: Path, mixed_text: str, capsys: pytest.CaptureFixture[str]
+    tokenizer: BPETokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tokenizer.save(tmp_path / "saved")
     again = BPETokenizer.from_pretrained(str(tmp_path / "saved"))
     assert capsys.readouterr() == ("", "")
-    assert repr(again) == repr(tokenizer)
-    text = mixed_text + "<|eos|>"
-    assert again.encode(text, True, "all") == tokenizer.encode(text, True, "all")
-    assert again.special_tokens == tokenizer.special_tokens
-    assert (again.bos_token, again.pad_token_id) == ("<|bos|>", 258)
+    assert again == tokenizer
     again.bos_token, again.unk_token = None, "<|eos|>"
     again.save(tmp_path / "other")
     other = BPETokenizer.from_pretrained(tmp_path / "other")
