@@ -1,3 +1,3 @@
 """The answers of readers are not tests."""
 
-collect_ignore_glob = ["solutions/*", "wrong/*"]
+collect_ignore_glob = ["answers/*"]

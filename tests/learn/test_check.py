@@ -24,7 +24,7 @@ from pages import ROOT
 NUMBER = 4
 CHAPTER = load_chapter(NUMBER)
 # The exercises whose answer is a function, so that its code runs while it is checked.
-FUNCTIONS = [name for name, each in answers("solutions", CHAPTER).items() if callable(each)]
+FUNCTIONS = [name for name, each in answers(CHAPTER).items() if callable(each)]
 FIRST, SECOND, *_ = [exercise.name for exercise in CHAPTER.exercises if exercise.name in FUNCTIONS]
 
 
@@ -78,7 +78,7 @@ def test_a_missing_name_is_explained(tmp_path: Path) -> None:
 
 
 def test_right_answers(tmp_path: Path) -> None:
-    done = run("check", NUMBER, answers_path("solutions", CHAPTER), cwd=tmp_path)
+    done = run("check", NUMBER, answers_path(CHAPTER), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [f"solved         {each.name}" for each in CHAPTER.exercises]
 
@@ -242,7 +242,7 @@ def test_ctrl_c(ctrl_c: None, tmp_path: Path) -> None:
 
 
 def test_check_in_a_notebook(capsys: pytest.CaptureFixture[str]) -> None:
-    check(NUMBER, answers("solutions", CHAPTER))
+    check(NUMBER, answers(CHAPTER))
     printed = capsys.readouterr().out.splitlines()
     assert printed == [f"solved         {each.name}" for each in CHAPTER.exercises]
     with pytest.raises(ValueError, match="chapter 99 does not exist"):

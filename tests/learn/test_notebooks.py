@@ -101,10 +101,10 @@ def test_the_first_and_the_last_cells(chapter: Chapter) -> None:
     assert run_cell(checks, named).splitlines() == [
         f"no answer yet  {each.name}" for each in chapter.exercises
     ]
-    assert run_cell(checks, answers("solutions", chapter)).splitlines() == [
+    assert run_cell(checks, answers(chapter)).splitlines() == [
         f"solved         {each.name}" for each in chapter.exercises
     ]
-    assert answers_path("solutions", chapter).name not in "".join(ask["source"])
+    assert answers_path(chapter).name not in "".join(ask["source"])
 
 
 @every_chapter

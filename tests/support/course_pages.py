@@ -14,7 +14,7 @@ from course.chapters import PAGES, Chapter, load_chapter
 from pages import ROOT
 
 COURSE = ROOT / "docs" / "learn"
-ANSWERS = ROOT / "tests" / "learn"
+ANSWERS = ROOT / "tests" / "learn" / "answers"
 NUMBERS = range(1, len(PAGES) + 1)
 
 every_chapter = pytest.mark.parametrize(
@@ -26,14 +26,13 @@ def page(chapter: Chapter) -> str:
     return (COURSE / f"{chapter.page}.md").read_text(encoding="utf-8")
 
 
-def answers_path(kind: str, chapter: Chapter) -> Path:
-    """Return the file of the right answers ("solutions") or of the wrong ones ("wrong")."""
-    return ANSWERS / kind / f"chapter_{chapter.number:02}.py"
+def answers_path(chapter: Chapter) -> Path:
+    """Return the file of the right answers, and of wrong ones in `WRONG`."""
+    return ANSWERS / f"chapter_{chapter.number:02}.py"
 
 
-def answers(kind: str, chapter: Chapter) -> dict[str, Any]:
-    path = answers_path(kind, chapter)
-    return vars(load_program(path, f"{kind}_{chapter.number:02}"))
+def answers(chapter: Chapter) -> dict[str, Any]:
+    return vars(load_program(answers_path(chapter), f"answers_{chapter.number:02}"))
 
 
 def load_program(path: Path, name: str) -> ModuleType:

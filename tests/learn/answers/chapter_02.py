@@ -1,6 +1,8 @@
-"""Right answers to the exercises of chapter 2."""
+"""Answers to the exercises of chapter 2: right ones, and typical mistakes."""
 
 from __future__ import annotations
+
+from typing import Any
 
 
 def count_bytes(text: str) -> int:
@@ -39,3 +41,19 @@ def cut(text: str, limit: int) -> str:
             break
         result += character
     return result
+
+
+WRONG: dict[str, list[Any]] = {
+    "count_bytes": [len],  # Code points.
+    "utf8_length": [lambda point: 1 + (point >= 0x7F) + (point >= 0x7FF) + (point >= 0xFFFF)],  # < for <=.
+    # Two bytes for everything else, as for the example of the page.
+    "encode_code_point": [
+        lambda point: (
+            bytes([point])
+            if point <= 0x7F
+            else bytes([(0b11000000 | (point >> 6)) & 0xFF, 0b10000000 | (point & 0b111111)])
+        )
+    ],
+    "character_starts": [lambda data: [at for at, byte in enumerate(data) if byte < 0b10000000]],  # ASCII.
+    "cut": [lambda text, limit: text.encode("utf-8")[:limit].decode("utf-8", "replace")],  # Ends in U+FFFD.
+}

@@ -1,8 +1,9 @@
-"""Right answers to the exercises of chapter 3."""
+"""Answers to the exercises of chapter 3: right ones, and typical mistakes."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 hand_merges = [(" ", "s"), ("h", "e"), (" s", "e"), ("l", "l"), ("ll", "s")]
 
@@ -44,3 +45,26 @@ def learn_merges(table: dict[str, int], number: int) -> list[tuple[str, str]]:
         merges.append(best)
         words = [(merge_word(tokens, best), times) for tokens, times in words]
     return merges
+
+
+def merge_overlaps_twice(tokens: list[str], pair: tuple[str, str]) -> list[str]:
+    result = []
+    for index, token in enumerate(tokens):
+        if tuple(tokens[index : index + 2]) == pair:
+            result.append(pair[0] + pair[1])
+        elif index == 0 or tuple(tokens[index - 1 : index + 1]) != pair:
+            result.append(token)
+    return result
+
+
+WRONG: dict[str, list[Any]] = {
+    # The last of the pairs with equal counts.
+    "hand_merges": [[(" ", "s"), ("l", "s"), ("l", "ls"), ("e", "lls"), ("h", "e")]],
+    # `ow` is not a merge, and `nest` begins with `n`, `est`.
+    "hand_encoded": [{"slowest": ["s", "low", "est"], "nest": ["ne", "s", "t"], "owner": ["ow", "ne", "r"]}],
+    # Ties by the alphabet.
+    "best_pair": [lambda counts: max(counts, key=lambda pair: (counts[pair], pair), default=None)],
+    "merge_word": [merge_overlaps_twice],
+    # Without the counts of the words.
+    "learn_merges": [lambda table, number: learn_merges(dict.fromkeys(table, 1), number)],
+}

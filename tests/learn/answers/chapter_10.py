@@ -1,6 +1,8 @@
-"""Right answers to the exercises of chapter 10."""
+"""Answers to the exercises of chapter 10: right ones, and typical mistakes."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from bpe_tokenizer.reference import NaiveBPETokenizer, split
 
@@ -32,3 +34,20 @@ def fairest(tokenizers: dict[str, NaiveBPETokenizer], texts: dict[str, str], bas
         counts = {language: len(tokenizer.encode(text)) for language, text in texts.items()}
         largest[name] = max(premiums(counts, base).values())
     return min(largest, key=lambda name: largest[name])
+
+
+WRONG: dict[str, list[Any]] = {
+    "bytes_per_character": [lambda text: len(text) / len(text.encode()) if text else 0.0],  # Upside down.
+    # Ignores base.
+    "premiums": [lambda counts, _: {each: n / min(counts.values()) for each, n in counts.items()}],
+    # Rounds down.
+    "weights": [lambda sizes: {each: max(sizes.values()) // size for each, size in sizes.items()}],
+    # Counts pieces, not words.
+    "cut_words": [lambda text, pattern: 1 - len(text.split()) / len(split(text, pattern)) if text else 0.0],
+    # The shortest, not the fairest.
+    "fairest": [
+        lambda tokenizers, texts, base: min(
+            tokenizers, key=lambda name: sum(len(tokenizers[name].encode(text)) for text in texts.values())
+        )
+    ],
+}

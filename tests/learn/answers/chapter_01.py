@@ -1,8 +1,9 @@
-"""Right answers to the exercises of chapter 1."""
+"""Answers to the exercises of chapter 1: right ones, and typical mistakes."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 
 def character_vocabulary(text: str) -> list[str]:
@@ -31,3 +32,17 @@ def table_numbers(
 ) -> tuple[int, int]:
     tokens = math.ceil(text_length / characters_in_a_token)
     return vocab_size * width, tokens**2
+
+
+WRONG: dict[str, list[Any]] = {
+    "character_vocabulary": [lambda text: list(dict.fromkeys(text))],  # Not sorted.
+    # No -1.
+    "encode_characters": [lambda text, vocabulary: [vocabulary.index(c) for c in text if c in vocabulary]],
+    # Looks for parts of words: "at" is in "the cat".
+    "unknown_share": [
+        lambda training_text, text: sum(w not in training_text for w in text.split()) / len(text.split())
+    ],
+    "compression_ratio": [lambda text, ids: len(text) / len(ids) if ids else 0],  # Characters.
+    # Rounded down.
+    "table_numbers": [lambda size, width, length, characters: (size * width, (length // characters) ** 2)],
+}

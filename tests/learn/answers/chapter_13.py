@@ -1,8 +1,10 @@
-"""Right answers to the exercises of chapter 13."""
+"""Answers to the exercises of chapter 13: right ones, and typical mistakes."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from typing import Any
 
 NONE = 1 << 32
 
@@ -58,3 +60,29 @@ def stitch(first: list[bytes], second: list[bytes], start: int) -> list[bytes] |
             return first[:i] + second if token == second[0] else None
         position += len(token)
     return None
+
+
+def merge_with_all_lookups(merges: dict[tuple[int, int], int], ids: list[int]) -> list[int]:
+    # Right ids, but every pair is looked up before every merge.
+    ids = list(ids)
+    while len(ids) > 1:
+        new_id, at = min((merges.get(pair, NONE), i) for i, pair in enumerate(itertools.pairwise(ids)))
+        if new_id == NONE:
+            break
+        ids[at : at + 2] = [new_id]
+    return ids
+
+
+def stitch_unseen(first: list[bytes], second: list[bytes], start: int) -> list[bytes] | None:
+    # The windows are joined without the test of the common token.
+    starts = [len(b"".join(first[:i])) for i in range(len(first))]
+    return first[: starts.index(start)] + second if start in starts else None
+
+
+WRONG: dict[str, list[Any]] = {
+    # The last look, which finds no merge, is forgotten.
+    "naive_lookups": [lambda n, m: sum(n - done - 1 for done in range(m))],
+    "merge_fewer": [merge_with_all_lookups],
+    "make_cached": [lambda encode, capacity: make_cached(encode, 1000)],  # The cache grows without end.
+    "stitch": [stitch_unseen],
+}
