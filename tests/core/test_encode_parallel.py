@@ -6,22 +6,18 @@ import contextlib
 import itertools
 import multiprocessing
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.arguments import thread_count
@@ -62,28 +58,6 @@ def test_threads_do_not_show(tokenizer: BPETokenizer, long_text: str, threads: i
     assert tokenizer.encode_bytes(data, threads=threads) == tokenizer.encode_bytes(data)
 
 
-def test_a_loaded_tokenizer_takes_threads_too(tokenizer: BPETokenizer, long_text: str) -> None:
-    other = pickle.loads(pickle.dumps(tokenizer))
-    assert other.encode_to_numpy(long_text, threads=3).tolist() == tokenizer.encode(long_text)
-
-
-@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
-def test_threads_must_be_a_number(tokenizer: BPETokenizer, tmp_path: Path, threads: Any) -> None:
-    path = tmp_path / "text"
-    path.write_text("a")
-    calls: list[Callable[[], object]] = [
-        lambda: tokenizer.encode_ragged(["a"], threads=threads),
-        lambda: tokenizer.encode_files(path, threads=threads),
-        lambda: tokenizer.encode("a", threads=threads),
-        lambda: tokenizer.encode_to_numpy("a", threads=threads),
-        lambda: tokenizer.encode_bytes(b"a", threads=threads),
-        lambda: tokenizer.count_tokens("a", threads=threads),
-    ]
-    for call in calls:
-        with pytest.raises((OptionError, ArgumentTypeError), match="threads"):
-            call()
-
-
 @pytest.mark.sampled(0.33)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("separator", [None, "\n", "\n\n", "<|eos|>", "def ", " "])
@@ -102,19 +76,6 @@ def test_files_are_their_documents(
     found = rows(tokenizer.encode_files(paths, separator, **options))
     assert found == rows(tokenizer.encode_ragged(documents, **options))
     assert found[0] == tokenizer.encode(documents[0], allowed_special="all", add_special_tokens=True)
-
-
-@given(
-    st.text(st.sampled_from("ab\n\r é日<|eos>"), max_size=200),
-    st.sampled_from(["\n", "aa", "<|eos|>", "\ud800"]),
-)
-def test_any_text_is_cut_at_its_separators(
-    tokenizer: BPETokenizer, tmp_path_factory: pytest.TempPathFactory, text: str, separator: str
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.txt"
-    path.write_bytes(text.encode())
-    expected = [tokenizer.encode(part) for part in text.split(separator) if part]
-    assert rows(tokenizer.encode_files([path], separator)) == expected
 
 
 def test_files_are_named_in_any_way(tokenizer: BPETokenizer, tmp_path: Path) -> None:
@@ -182,34 +143,6 @@ def test_a_pipe_is_read(tokenizer: BPETokenizer, long_text: str, tmp_path: Path)
     ids, _ = tokenizer.encode_files(pipe)
     writer.join()
     assert ids.tolist() == tokenizer.encode(long_text)
-
-
-def encode_often(tokenizer: BPETokenizer, path: Path) -> None:
-    for _ in range(300):
-        tokenizer.encode_files(path)
-
-
-def test_a_file_that_grows_meanwhile_is_noticed(
-    tokenizer: BPETokenizer, long_text: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "growing.txt"
-    path.write_bytes(long_text.encode() * 2)
-    stop = threading.Event()
-
-    def grow() -> None:
-        while not stop.wait(0.001):
-            with path.open("ab") as file:
-                file.write(b"x")
-
-    writer = threading.Thread(target=grow)
-    writer.start()
-    try:
-        with pytest.raises(CorpusError, match=r"growing.txt: changed while it was being read; try again"):
-            encode_often(tokenizer, path)
-    finally:
-        stop.set()
-        writer.join()
-    assert tokenizer.encode_files(path)[0].size > 0
 
 
 @pytest.mark.parametrize("threads", [1, 2])

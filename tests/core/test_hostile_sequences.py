@@ -95,6 +95,11 @@ def test_allowed_special_of_a_wrong_type(tokenizer: BPETokenizer, value: Any) ->
 def test_a_number_of_threads_out_of_range(tokenizer: BPETokenizer, threads: int) -> None:
     calls: list[Callable[[], object]] = [
         lambda: tokenizer.encode("low", threads=threads),
+        lambda: tokenizer.encode_to_numpy("low", threads=threads),
+        lambda: tokenizer.encode_bytes(b"low", threads=threads),
+        lambda: tokenizer.count_tokens("low", threads=threads),
+        lambda: tokenizer.encode_ragged(["low"], threads=threads),
+        lambda: tokenizer.encode_files(__file__, threads=threads),
         lambda: tokenizer.encode_batch(["low"], threads=threads),
         lambda: tokenizer.decode_batch([[97]], threads=threads),
         lambda: BPETokenizer().train("low", 257, verbose=False, threads=threads),
