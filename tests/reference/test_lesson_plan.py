@@ -33,15 +33,6 @@ def test_the_lesson_is_short() -> None:
     assert sum(counts.values()) - sum(counts[name] for name in MACHINERY) <= MAX_LINES, counts
 
 
-def test_counting_lines() -> None:
-    assert (
-        lines_of_code(
-            '"""Text."""\n\nx = 1  # A comment.\n# Another.\ndef f():\n    """Text."""\n    return 1\n'
-        )
-        == 3
-    )
-
-
 def test_every_file_is_in_the_plan() -> None:
     directory = Path(reference.__file__).parent
     plan = reference.__doc__ or ""

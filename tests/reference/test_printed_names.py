@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import regex
 
-from bpe_tokenizer import reference
 from bpe_tokenizer.reference import (
     GPT4_SPLIT_PATTERN,
     BasicBPE,
@@ -200,7 +199,3 @@ def test_the_functions_on_words(tmp_path: Path) -> None:
         "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
         "<|start_header_id|>assistant<|end_header_id|>\n\n"
     )
-
-
-def test_every_public_name_is_there() -> None:
-    assert [name for name in reference.__all__ if not hasattr(reference, name)] == []

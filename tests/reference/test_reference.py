@@ -49,16 +49,6 @@ def test_counting_and_merging_a_pair() -> None:
     assert merge_pair([], (1, 2), 3) == []
 
 
-def test_aaabdaaabac() -> None:
-    text = "aaabdaaabac"
-    tokenizer = NaiveBPETokenizer().train(text, 256 + 3)
-    # (a,a) 4 times; then (aa,a) and (a,b) twice each, (aa,a) seen first; then (aaa,b) twice.
-    assert merges_of(tokenizer) == [(b"a", b"a"), (b"aa", b"a"), (b"aaa", b"b")]
-    assert [tokenizer.vocab[i] for i in (256, 257, 258)] == [b"aa", b"aaa", b"aaab"]
-    assert tokenizer.encode(text) == [258, ord("d"), 258, ord("a"), ord("c")]
-    assert tokenizer.decode([258, ord("d"), 258, ord("a"), ord("c")]) == text
-
-
 def test_low_lower_lowest_flow_flower() -> None:
     # lo 5, low 5, lowe 3. Then, each twice: over the whole text "low " is seen first; over pieces, in which
     # the space leads the word, " lowe" is.
@@ -74,19 +64,6 @@ def test_low_lower_lowest_flow_flower() -> None:
     assert by_pieces.encode("flow flow") == [ord("f"), 257, ord(" "), ord("f"), 257]
     assert by_characters.encode("slow lowest") == [ord("s"), 260, 259, ord("s"), ord("t")]
     assert characters_of_pieces.encode("slower lowest") == [ord("s"), 259, ord("r"), 260, ord("s"), ord("t")]
-
-
-def test_the_cat_in_the_hat() -> None:
-    text = "the cat in the hat"
-    naive = NaiveBPETokenizer().train(text, 260)
-    assert merges_of(naive) == [(b"t", b"h"), (b"th", b"e"), (b"the", b" "), (b"a", b"t")]
-    assert naive.encode(text) == [258, ord("c"), 259, *b" in ", 258, ord("h"), 259]
-    by_pieces = RegexBPETokenizer().train(text, 259)
-    assert merges_of(by_pieces) == pairs("t+h th+e a+t")
-    assert by_pieces.encode("the hat") == [257, ord(" "), ord("h"), 258]
-    by_characters = trained_on(CharBPETokenizer, text, 261)
-    assert merges_of(by_characters) == [("t", "h"), ("th", "e"), ("the", "Ġ"), ("a", "t")]
-    assert by_characters.encode("the hat") == [259, ord("h"), 260]
 
 
 def test_the_table_of_the_paper() -> None:
