@@ -264,9 +264,7 @@ def test_a_stopped_run_goes_on_in_little_memory(
 ) -> None:
     """Saves fail, before they are made or behind them, in counting and in learning."""
     monkeypatch.setattr("bpe_tokenizer.train.corpus._STEP_BYTES", 4_000_000)
-    saves: dict[str, Callable[..., None]] = {
-        name: getattr(checkpoint, name) for name in ("write_atomically", "save_counts")
-    }
+    saves = {name: getattr(checkpoint, name) for name in ("write_atomically", "save_counts")}
     calls, stop_at = 0, 0
 
     def stops(name: str, *arguments: Any, **options: Any) -> None:
@@ -280,18 +278,14 @@ def test_a_stopped_run_goes_on_in_little_memory(
 
     for name in saves:
         monkeypatch.setattr(checkpoint, name, partial(stops, name))
-    options: dict[str, Any] = {"max_memory": "200MB", "spill_directory": tmp_path}
-    options |= {"verbose": False, "min_count": 2}
+    limits = {"max_memory": "200MB", "spill_directory": tmp_path, "min_count": 2}
+    options: dict[str, Any] = {"verbose": False, "checkpoint": tmp_path / "run", **limits}
     for stop_at in (2, 1, 3, 4, 9):  # noqa: B007
         calls = 0
         with pytest.raises(KeyboardInterrupt):
-            BPETokenizer("gpt2").train(
-                [corpus], 3000, checkpoint=tmp_path / "run", checkpoint_seconds=0, **options
-            )
+            BPETokenizer("gpt2").train([corpus], 3000, checkpoint_seconds=0, **options)
     calls, stop_at = 0, 0
-    trained = BPETokenizer("gpt2").train(
-        [corpus], 3000, checkpoint=tmp_path / "run", checkpoint_seconds=0.5, **options
-    )
+    trained = BPETokenizer("gpt2").train([corpus], 3000, checkpoint_seconds=0.5, **options)
     assert trained.merges == learned.merges
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["merges.json", "pieces.counts"]
 
@@ -340,25 +334,6 @@ def test_a_broken_large_file_gives_no_counts(everything: PieceCounts, tmp_path: 
     path.write_bytes(data[:-1])
     with pytest.raises(FormatError, match="byte"):
         list(PieceCounts.load(path))
-
-
-@pytest.mark.sampled(0.25, "long tests")
-def test_many_files_of_counts_are_added_in_bounded_memory(tmp_path: Path) -> None:
-    paths = []
-    total: dict[bytes, int] = {}
-    for number in range(6):
-        counts = PieceCounts("gpt2", normalization=None).add(list(words(150_000, seed=number)))
-        paths.append(tmp_path / f"{number}.counts")
-        counts.save(paths[-1])
-        for piece, times in counts:
-            total[piece] = total.get(piece, 0) + times
-    options: dict[str, Any] = {"min_count": 2, "verbose": False}
-    limited = train_from_counts(paths, 900, max_memory="200MB", spill_directory=tmp_path, **options)
-    assert limited.merges == train_from_counts(paths, 900, **options).merges
-    summed = PieceCounts.load(paths[0], max_memory="200MB", spill_directory=tmp_path)
-    for path in paths[1:]:
-        summed.merge(PieceCounts.load(path))
-    assert dict(summed) == total
 
 
 def test_rare_pieces_are_removed(tmp_path: Path) -> None:

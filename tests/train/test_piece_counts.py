@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import pickle
 import re
 import subprocess
@@ -16,7 +15,7 @@ from typing import Any, Literal
 
 import pytest
 import regex
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe_tokenizer import (
@@ -84,16 +83,6 @@ def test_parts_add_up_in_any_order(stdlib_texts: list[str]) -> None:
         assert merged == whole
     assert parts[0] == PieceCounts().add(stdlib_texts[0])  # what is added stays what it is
     assert parts[0].merge(parts[0]) == PieceCounts().add([stdlib_texts[0]] * 2)
-
-
-@pytest.mark.parametrize("step", [997, 10_000, 1 << 20])
-def test_ranges_that_cover_a_file_count_what_it_holds(stdlib_files: list[Path], step: int) -> None:
-    for path in stdlib_files[:3]:
-        parts = PieceCounts("gpt2", special_tokens=["self", "elf."])
-        for start in range(0, path.stat().st_size + 5000, step):
-            parts.add_range(path, start, start + step)
-        assert parts == PieceCounts("gpt2", special_tokens=["self", "elf."]).add(path)
-        assert parts.documents == 1
 
 
 @pytest.mark.parametrize(
@@ -286,47 +275,7 @@ def test_a_broken_file_is_refused(tmp_path: Path) -> None:
         PieceCounts.load(path)
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = saved(PieceCounts().add("low"), tmp_path)
-
-    def fails(descriptor: int) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(OSError, match="no space"):
-        PieceCounts().add("lower").save(tmp_path / "saved.counts")
-    assert (tmp_path / "saved.counts").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["saved.counts"]
-
-
 # -- Arrow ----------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=30)
-@given(documents=st.lists(texts, max_size=6), cut=st.integers(0, 6))
-def test_a_column_counts_as_its_rows(documents: list[str], cut: int) -> None:
-    expected = PieceCounts("gpt2").add(documents)
-    for kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.binary(), pyarrow.large_binary()):
-        rows = [text.encode() for text in documents]
-        array = pyarrow.array(rows, pyarrow.binary()).cast(kind)
-        assert PieceCounts("gpt2").add_column(array) == expected
-        chunked = pyarrow.chunked_array([array[:cut], array[cut:]], kind)
-        assert PieceCounts("gpt2").add_column(chunked) == expected
-        assert PieceCounts("gpt2").add_column(array[cut:]) == PieceCounts("gpt2").add(documents[cut:])
-    words = pyarrow.array(documents, pyarrow.string()).dictionary_encode()
-    assert PieceCounts("gpt2").add_column(words) == expected
-
-
-def test_a_bad_column_is_refused() -> None:
-    for rows, message in [(["a", None], "row 1 is null"), ([b"a", b"b", b"\xff"], "row 2: byte 0")]:
-        with pytest.raises(CorpusError, match=message):
-            PieceCounts().add_column(pyarrow.array(rows))
-    with pytest.raises(CorpusError, match="row 2: byte 1"):
-        PieceCounts().add_column(pyarrow.chunked_array([[b"a", b"b"], [b"c\xff"]]))
-    with pytest.raises(CorpusError, match="row 3 is null"):
-        PieceCounts().add_column(pyarrow.chunked_array([["a", "b"], ["c", None]]))
-    with pytest.raises(ArgumentTypeError, match="list"):
-        PieceCounts().add_column(pyarrow.array([[1], [2]]))
 
 
 def test_counts_go_through_arrow(stdlib_texts: list[str]) -> None:

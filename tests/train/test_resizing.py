@@ -80,14 +80,6 @@ def test_a_truncated_vocabulary_is_that_of_a_smaller_training(tie_break: Any, sp
     assert whole.vocab_size > 350  # a copy is another tokenizer
 
 
-def test_special_tokens_stay_where_they_are(tmp_path: Path) -> None:
-    tokenizer = trained(CODE, 400, {"<|end|>": 300}).truncate_vocab(280)
-    assert tokenizer.special_tokens == {"<|end|>": 300}
-    assert tokenizer.encode("a<|end|>", allowed_special="all") == [97, 300]
-    tokenizer.save(tmp_path)
-    assert BPETokenizer.from_pretrained(tmp_path).vocab == tokenizer.vocab
-
-
 def test_what_would_break_ids_is_not_truncated() -> None:
     for n in (0, 256, -1):
         with pytest.raises(OptionError, match=r"n is .* at least 257"):
@@ -199,15 +191,6 @@ def test_a_text_that_no_pattern_cuts_is_one_piece() -> None:
     tokenizer = BPETokenizer.from_model(Model(_core.Model(vocab, [], split_patterns=[])))
     tokenizer.extend(["a b", "a b"], 300, verbose=False)
     assert tokenizer.encode("a b") == [257]
-
-
-def test_no_id_gets_the_bytes_of_another() -> None:
-    vocab = {byte: bytes([byte]) for byte in range(256)} | {256: b"xy"}
-    tokenizer = BPETokenizer.from_vocab(vocab, [], ["zw"])
-    tokenizer.extend(["xyz"] * 5 + ["xy", "zw"], 300, 1, False)
-    tokens = list(tokenizer.vocab.values())
-    assert len(set(tokens)) == len(tokens)
-    assert tokenizer.merges == [(b"y", b"z"), (b"x", b"yz")]
 
 
 def save_hugging_face(tokenizer: BPETokenizer, directory: Path) -> BPETokenizer:

@@ -66,13 +66,6 @@ def test_the_text_of_a_compressed_file_of_a_command(
     assert read_text(str(path)) == ""
 
 
-@pytest.mark.parametrize("text", ["", "B", "BZ", "BZh", "BZh91AY", "P*", "P*M", "(", "\x1f"])
-def test_a_text_that_begins_like_a_compressed_file(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "text"
-    path.write_bytes(text.encode())
-    assert read_text(str(path)) == text
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -91,42 +84,12 @@ def test_a_file_of_a_command_that_is_no_compressed_text(data: bytes, message: st
         read_text(str(path))
 
 
-@pytest.mark.parametrize("reader", CORPUS_READERS)
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (gzip.compress(TEXT, mtime=0)[:-5], "is corrupt or truncated compressed data"),
-        (b"\x28\xb5\x2f\xfd\xff\xff", "is corrupt or truncated compressed data"),
-        (b"PK\x03\x04\xff\xff", r"is a ZIP archive .*unzip FILE.* input_format='text'"),
-    ],
-    ids=["gzip", "zstd", "zip"],
-)
-def test_a_compressed_file_of_a_corpus(reader: str, data: bytes, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "corpus"
-    for whole in (gzip.compress(TEXT), lzma.compress(TEXT), bz2.compress(TEXT)):
-        path.write_bytes(whole)
-        CORPUS_READERS[reader](path)
-    path.write_bytes(data)
-    with pytest.raises(CorpusError, match=message):
-        CORPUS_READERS[reader](path)
-
-
 @pytest.mark.parametrize("reader", [*READERS, *CORPUS_READERS])
 def test_another_encoding(reader: str, tmp_path: Path) -> None:
     path = tmp_path / "corpus"
     path.write_bytes(b"caf\xe9 BZh")
     with pytest.raises(TokenizerError, match=r"corpus.* (?:byte|offset) 3.*convert .* to UTF-8 first$"):
         {**READERS, **CORPUS_READERS}[reader](path)
-
-
-def test_the_compressed_one_of_several_files(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good", tmp_path / "bad.gz"
-    good.write_bytes(TEXT)
-    bad.write_bytes(gzip.compress(TEXT))
-    with pytest.raises(CorpusError, match=r"bad\.gz is compressed"):
-        TOKENIZER.encode_files([good, bad])
-    with pytest.raises(CorpusError, match="no file"):
-        BPETokenizer().train([bad, tmp_path / "absent"], 300, verbose=False)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes")
