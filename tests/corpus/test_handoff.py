@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import random
 from collections.abc import Sequence
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli import main
 from bpe_tokenizer.corpus import merge_manifests
 from bpe_tokenizer.corpus.packed_shards import PackedSequences
 from bpe_tokenizer.corpus.validation import is_validation
@@ -237,21 +235,3 @@ def test_pack_parquet_with_validation(
         rows = parquet.read_table(path).to_pylist()
         assert flat([row["input_ids"] for row in rows]) == flat(side(ids, validation))
         assert all(sum(row["seq_lengths"]) == 16 for row in rows[:-1])
-
-
-def test_command_line(
-    corpus: list[Path], tmp_path: Path, tokenizer: BPETokenizer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tokenizer.save(tmp_path / "tokenizer")
-    arguments = ["tokenize-corpus", "--tokenizer", str(tmp_path / "tokenizer"), "--json"]
-    arguments += [each for path in corpus for each in ("--corpus", str(path))]
-    with pytest.raises(SystemExit, match="0"):
-        main([*arguments, "--output", str(tmp_path / "a"), "--val-fraction", str(SHARE)])
-    assert [Path(path).name for path in json.loads(capsys.readouterr().out)["files"]] == [
-        "train.bin",
-        "val.bin",
-    ]
-    packed = ["--format", "npy", "--pack", "16", "--pack-strategy", "best-fit"]
-    with pytest.raises(SystemExit, match="0"):
-        main([*arguments, "--output", str(tmp_path / "b"), *packed])
-    assert PackedSequences.load(tmp_path / "b" / "tokens-00000.npy").ids.shape[1] == 16

@@ -125,22 +125,13 @@ def test_kills_change_nothing(
     assert contents(out) == expected
 
 
-@pytest.mark.sampled(0.5)
-@pytest.mark.parametrize("of", [1, 2])
-def test_two_attempts_of_a_part_at_once(of: int, place: Path, tokenizer: BPETokenizer) -> None:
-    expected = whole(place, "megatron", tokenizer, of)
-    running = [start(place, "out", part, of) for part in [*range(of), *range(of)]]
-    for process in running:
-        _, error = process.communicate()
-        assert (process.returncode, error) == (0, b"")
-    merge_manifests(place / "out", verify=True)
-    assert contents(place / "out") == expected
-
-
-@pytest.mark.sampled(0.25, "long tests")
-def test_parts_of_two_numbers_at_once(place: Path, tokenizer: BPETokenizer) -> None:
-    expected = whole(place, "nanogpt", tokenizer, 1)
-    running = [start(place, "out", part, of, "nanogpt") for of in (1, 2) for part in range(of)]
+@pytest.mark.sampled(0.33)
+@pytest.mark.parametrize("numbers", [[1, 1], [2, 2], [1, 2]], ids=str)
+def test_several_attempts_of_the_parts_at_once(
+    numbers: list[int], place: Path, tokenizer: BPETokenizer
+) -> None:
+    expected = whole(place, "megatron", tokenizer, 1)
+    running = [start(place, "out", part, of) for of in numbers for part in range(of)]
     for process in running:
         _, error = process.communicate()
         assert (process.returncode, error) == (0, b"")

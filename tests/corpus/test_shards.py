@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import parquet
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
-from bpe_tokenizer.corpus.shards import FORMATS, choose_token_type
+from bpe_tokenizer.corpus.shards import choose_token_type
 from bpe_tokenizer.errors import (
     CorpusError,
     OptionError,
@@ -26,20 +25,9 @@ from bpe_tokenizer.errors import (
 )
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
-from token_files import DOCUMENTS, as_jsonl, contents, flat, read_llm_c, read_megatron, read_nanogpt
+from token_files import DOCUMENTS, as_jsonl, contents, flat, read_nanogpt, read_shards
 
 # Formats
-
-
-@pytest.mark.parametrize("shard_tokens", [None, 25])
-def test_nanogpt(
-    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], shard_tokens: int | None
-) -> None:
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, shard_tokens=shard_tokens)
-    assert made.dtype == "uint16"
-    assert read_nanogpt(made.files, "<u2") == flat(ids)
-    assert (made.documents, made.tokens, made.skipped) == (len(ids), len(flat(ids)), 0)
-    assert len(made.files) == (1 if shard_tokens is None else len(portions(ids, 25)))
 
 
 def portions(rows: Sequence[Sequence[int]], most: int) -> list[list[int]]:
@@ -53,60 +41,48 @@ def portions(rows: Sequence[Sequence[int]], most: int) -> list[list[int]]:
     return shards
 
 
-@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
-def test_llm_c(
-    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], dtype: Any
-) -> None:
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "llm.c", shard_tokens=25, dtype=dtype)
-    assert [read_llm_c(path) for path in made.files] == portions(ids, 25)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *(("nanogpt", "uint16"), ("nanogpt", "uint32"), ("llm.c", "uint16"), ("llm.c", "uint32")),
+        *(("megatron", "uint16"), ("megatron", "int32"), ("npy", "uint16"), ("npy", "uint32")),
+        ("parquet", "uint32"),
+    ],
+)
+@pytest.mark.parametrize("shard_tokens", [25, 1000])
+def test_shards_have_whole_documents_in_their_order(
+    name: Any, dtype: Any, shard_tokens: int, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer,
+    ids: list[list[int]], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+        monkeypatch.setattr(parquet, "_ROW_GROUP_TOKENS", 10)
+    options: dict[str, Any] = {"format": name, "shard_tokens": shard_tokens, "dtype": dtype}
+    made = tokenize_corpus(corpus, tmp_path / "one", tokenizer, **options)
+    assert read_shards(name, made.files, dtype) == portions(ids, shard_tokens)
+    assert (made.documents, made.tokens, made.skipped) == (len(ids), len(flat(ids)), 0)
+    assert made.dtype == dtype
+    if dtype in ("uint16", "uint32"):
+        assert tokenize_corpus(corpus, tmp_path / "default", tokenizer, name).dtype == (
+            "uint32" if name == "parquet" else "uint16"
+        )
+    patch_batches(2, monkeypatch)
+    tokenize_corpus(corpus, tmp_path / "two", tokenizer, threads=1, **options)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
-@pytest.mark.parametrize("dtype", [None, "int32"])
-def test_megatron(
-    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], dtype: Any
-) -> None:
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "megatron", shard_tokens=25, dtype=dtype)
-    assert made.dtype == (dtype or "uint16")
-    shards = [read_megatron(made.files[each], made.files[each + 1]) for each in range(0, len(made.files), 2)]
-    assert flat(shards) == ids
-    assert [flat(rows) for rows in shards] == portions(ids, 25)
-
-
-@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
-def test_npy(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], dtype: Any) -> None:
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "npy", shard_tokens=25, dtype=dtype)
-    arrays: list[npt.NDArray[Any]] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in made.files]
-    assert [array.tolist() for array in arrays] == portions(ids, 25)
-    assert all(array.dtype == dtype and array.ndim == 1 for array in arrays)
-
-
-def test_parquet(
+def test_row_groups_of_parquet(
     corpus: Path,
     tmp_path: Path,
     tokenizer: BPETokenizer,
     ids: list[list[int]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pyarrow, reader = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    reader = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr(parquet, "_ROW_GROUP_TOKENS", 10)
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "parquet")
-    tables = [reader.read_table(path) for path in made.files]
-    assert all(table.schema.field("input_ids").type == pyarrow.list_(pyarrow.uint32()) for table in tables)
-    assert flat([table["input_ids"].to_pylist() for table in tables]) == ids
-    assert reader.ParquetFile(made.files[0]).num_row_groups == len(portions(ids, 10))
-
-
-@pytest.mark.parametrize("name", list(FORMATS))
-def test_batches_do_not_show(
-    name: Any, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if name == "parquet":
-        pytest.importorskip("pyarrow")
-        monkeypatch.setattr(parquet, "_ROW_GROUP_TOKENS", 10)
-    tokenize_corpus(corpus, tmp_path / "one", tokenizer, name, shard_tokens=40)
-    patch_batches(2, monkeypatch)
-    tokenize_corpus(corpus, tmp_path / "two", tokenizer, name, shard_tokens=40, threads=1)
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    (file,) = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "parquet").files
+    assert reader.read_table(file)["input_ids"].to_pylist() == ids
+    assert reader.ParquetFile(file).num_row_groups == len(portions(ids, 10))
 
 
 @settings(max_examples=30)
@@ -171,18 +147,10 @@ def test_token_type(name: Any, largest: int, kind: str) -> None:
 
 
 def test_nanogpt_reads_16_bits() -> None:
-    with pytest.raises(OptionError) as raised:
+    said = r"(?s)128,255.*nanoGPT.*uint16.*--dtype uint32.*np\.memmap\(\.\.\., dtype=np\.uint32, mode='r'\)"
+    with pytest.raises(OptionError, match=said) as raised:
         choose_token_type("nanogpt", 128_255)
-    message = str(raised.value)
-    assert len(message) <= 300
-    for part in (
-        "128,255",
-        "nanoGPT",
-        "uint16",
-        "--dtype uint32",
-        "np.memmap(..., dtype=np.uint32, mode='r')",
-    ):
-        assert part in message
+    assert len(str(raised.value)) <= 300
     assert choose_token_type("nanogpt", 128_255, "uint32") == "uint32"
 
 
@@ -196,12 +164,10 @@ def test_megatron_reads_either_type() -> None:
 def test_ids_of_more_than_16_bits(tmp_path: Path, corpus: Path) -> None:
     wide = BPETokenizer().train("low lower", 260, special_tokens={"<|eos|>": 70000}, verbose=False)
     expected = flat([[*wide.encode(text), 70000] for text in DOCUMENTS])
-    made = tokenize_corpus(corpus, tmp_path / "a", wide, dtype="uint32")
-    assert read_nanogpt(made.files, "<u4") == expected
-    made = tokenize_corpus(corpus, tmp_path / "b", wide, "llm.c")
-    assert read_llm_c(made.files[0]) == expected
-    made = tokenize_corpus(corpus, tmp_path / "c", wide, "megatron")
-    assert flat(read_megatron(*made.files)) == expected
+    formats: list[tuple[Any, Any]] = [("nanogpt", "uint32"), ("llm.c", None), ("megatron", None)]
+    for name, dtype in formats:
+        made = tokenize_corpus(corpus, tmp_path / name, wide, name, dtype=dtype)
+        assert flat(read_shards(name, made.files, made.dtype)) == expected
     with pytest.raises(OptionError, match="70,000, does not fit into uint16"):
         tokenize_corpus(corpus, tmp_path / "d", wide, dtype="uint16")
     assert not (tmp_path / "d").exists()
@@ -211,18 +177,16 @@ def test_ids_of_more_than_16_bits(tmp_path: Path, corpus: Path) -> None:
 
 
 def test_eos(tmp_path: Path, corpus: Path, tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer) -> None:
-    def tokens(name: str, used: BPETokenizer, **options: Any) -> list[int]:
-        return read_nanogpt(tokenize_corpus(corpus, tmp_path / name, used, **options).files, "<u2")
-
-    assert tokens("none", tokenizer, append_eos=False) == flat([tokenizer.encode(text) for text in DOCUMENTS])
     pad = tokenizer.special_tokens["<|pad|>"]
-    assert tokens("pad", tokenizer, eos_token="<|pad|>") == flat(
-        [[*tokenizer.encode(text), pad] for text in DOCUMENTS]
-    )
+    cases: list[tuple[BPETokenizer, dict[str, Any], list[int]]] = [
+        (tokenizer, {"append_eos": False}, []),
+        (tokenizer, {"eos_token": "<|pad|>"}, [pad]),
+        (plain_tokenizer, {"append_eos": False}, []),
+    ]
+    for used, options, end in cases:
+        made = tokenize_corpus(corpus, tmp_path / "out", used, overwrite=True, **options)
+        assert read_nanogpt(made.files, "<u2") == flat([[*used.encode(text), *end] for text in DOCUMENTS])
     assert plain_tokenizer.eos_token is None
-    assert tokens("plain", plain_tokenizer, append_eos=False) == flat(
-        [plain_tokenizer.encode(text) for text in DOCUMENTS]
-    )
     with pytest.raises(SpecialTokenError, match="'<x>', which is not a special token"):
         tokenize_corpus(corpus, tmp_path / "x", tokenizer, eos_token="<x>")
 
@@ -230,12 +194,11 @@ def test_eos(tmp_path: Path, corpus: Path, tokenizer: BPETokenizer, plain_tokeni
 def test_special_tokens_in_documents(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     path = tmp_path / "c.txt"
     path.write_text("a<|pad|>b\n", encoding="utf-8")
-    made = tokenize_corpus(path, tmp_path / "plain", tokenizer, append_eos=False)
-    assert read_nanogpt(made.files, "<u2") == tokenizer.encode("a<|pad|>b")
-    made = tokenize_corpus(
-        path, tmp_path / "special", tokenizer, append_eos=False, allowed_special={"<|pad|>"}
-    )
-    assert read_nanogpt(made.files, "<u2") == tokenizer.encode("a<|pad|>b", allowed_special={"<|pad|>"})
+    for allowed in ("none", {"<|pad|>"}):
+        options: dict[str, Any] = {"append_eos": False, "allowed_special": allowed, "overwrite": True}
+        made = tokenize_corpus(path, tmp_path / "out", tokenizer, **options)
+        expected = tokenizer.encode("a<|pad|>b", allowed_special=allowed)  # type: ignore[arg-type]
+        assert read_nanogpt(made.files, "<u2") == expected
     with pytest.raises(SpecialTokenError):
         tokenize_corpus(path, tmp_path / "x", tokenizer, allowed_special={"<x>"})
     assert not (tmp_path / "x").exists()

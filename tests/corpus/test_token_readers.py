@@ -8,8 +8,6 @@ train_llama3.py).
 
 from __future__ import annotations
 
-import itertools
-import pickle
 import shutil
 import subprocess
 import warnings
@@ -20,16 +18,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import PackedSequences, TokenizedCorpus
 from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, llm_c_header
 from bpe_tokenizer.corpus.megatron import MegatronShard
 from bpe_tokenizer.corpus.packing import PackStrategy
-from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
-from bpe_tokenizer.corpus.validation import is_validation
+from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 from line_documents import tokenize_corpus
 from token_files import flat
 
@@ -64,105 +59,7 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def sides() -> npt.NDArray[np.bool_]:
-    """Which documents are for validation: about a tenth."""
-    texts = [text.encode() for text in DOCUMENTS]
-    return is_validation(np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)]), 0.1)
-
-
-def divided(
-    corpus: Path, directory: Path, name: ShardFormatName, tokenizer: BPETokenizer, dtype: TokenType = "uint16"
-) -> TokenizedCorpus:
-    """Write shards with a tenth of the documents for validation."""
-    return tokenize_corpus(
-        corpus, directory, tokenizer, name, dtype=dtype, val_fraction=0.1, shard_tokens=1500
-    )
-
-
-def of_side(ids: Sequence[Sequence[int]], validation: bool) -> list[int]:
-    return flat([row for row, side in zip(ids, sides(), strict=True) if side == validation])
-
-
 # nanoGPT
-
-
-def nanogpt_batch(directory: Path, split: str, block: int, rows: int, dtype: type[Any] = np.uint16) -> Any:
-    """Do what `get_batch` of train.py does: random windows of a memory map, and the same one id later."""
-    torch = library("torch")
-    data: npt.NDArray[Any] = np.memmap(directory / f"{split}.bin", dtype=dtype, mode="r")
-    starts = torch.randint(len(data) - block, (rows,)).tolist()
-    windows = torch.from_numpy(
-        np.stack([data[start : start + block + 1] for start in starts]).astype(np.int64)
-    )
-    return windows[:, :-1], windows[:, 1:]
-
-
-def test_nanogpt_trains(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    torch = library("torch")
-    directory = tmp_path / "data"
-    divided(corpus, directory, "nanogpt", tokenizer)
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    # train.py takes the size of its embedding from here.
-    size = pickle.loads((directory / "meta.pkl").read_bytes())["vocab_size"]
-    assert size == tokenizer.n_vocab
-    nn = torch.nn
-    block = 32
-
-    class Model(nn.Module):  # type: ignore[name-defined, misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.tokens, self.positions = nn.Embedding(size, 48), nn.Embedding(block, 48)
-            self.layer = nn.TransformerEncoderLayer(48, 4, 96, dropout=0.0, batch_first=True, norm_first=True)
-            self.head = nn.Linear(48, size)
-
-        def forward(self, x: Any) -> Any:
-            mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
-            hidden = self.tokens(x) + self.positions(torch.arange(x.shape[1]))
-            return self.head(self.layer(hidden, src_mask=mask, is_causal=True))
-
-    model = Model()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-
-    def loss(split: str) -> Any:
-        x, y = nanogpt_batch(directory, split, block, 8)
-        return nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten())
-
-    first = loss("val").item()
-    for _ in range(60):
-        optimizer.zero_grad()
-        loss("train").backward()
-        optimizer.step()
-    # It starts as a guess among all ids, and learns.
-    assert first > 5
-    assert loss("val").item() < 2.5
-
-
-def test_nanogpt_files(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]) -> None:
-    divided(corpus, tmp_path / "data", "nanogpt", tokenizer)
-    for name, validation in (("train", False), ("val", True)):
-        data: npt.NDArray[Any] = np.memmap(tmp_path / "data" / f"{name}.bin", dtype=np.uint16, mode="r")
-        assert data.tolist() == of_side(ids, validation)
-    # sample.py looks up its prompt in `stoi`, character by character, and prints `itos`.
-    meta = pickle.loads((tmp_path / "data" / "meta.pkl").read_bytes())
-    assert [meta["stoi"][each] for each in "\n"] == tokenizer.encode("\n")
-    assert "".join(meta["itos"][each] for each in ids[0]) == DOCUMENTS[0] + "<|endoftext|>"
-
-
-def test_nanogpt_reads_32_bits_with_the_line_of_the_error(
-    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
-) -> None:
-    library("torch")
-    divided(corpus, tmp_path / "data", "nanogpt", tokenizer, "uint32")
-    x, y = nanogpt_batch(tmp_path / "data", "train", 16, 4, np.uint32)
-    text = " ".join(map(str, of_side(ids, False)))
-    assert all(
-        " ".join(map(str, [*row.tolist(), last])) in text
-        for row, last in zip(x, y[:, -1].tolist(), strict=True)
-    )
-    # As uint16 it reads without an error, and every second id is 0. So tokenize_corpus asks for the dtype.
-    wrong: npt.NDArray[Any] = np.memmap(tmp_path / "data" / "train.bin", dtype=np.uint16, mode="r")
-    assert not wrong[1::2].any()
 
 
 # llm.c
@@ -208,20 +105,6 @@ def test_llm_c(
     assert found == expected
 
 
-def test_llm_c_with_validation(
-    loader: Path, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
-) -> None:
-    made = divided(corpus, tmp_path / "out", "llm.c", tokenizer)
-    sizes, found = load(loader, tmp_path / "out" / "*.train.bin", (4, 16), 10)
-    assert len(sizes) == len(made.files) - 1 > 2
-    assert found == batches_of(of_side(ids, False), 64)[:10]
-    expected = batches_of(of_side(ids, True), 64)
-    assert load(loader, tmp_path / "out" / "val.bin", (4, 16), len(expected)) == (
-        [len(of_side(ids, True))],
-        expected,
-    )
-
-
 def test_llm_c_needs_a_whole_batch_in_every_shard(loader: Path, tmp_path: Path) -> None:
     for number, tokens in enumerate((65, 64)):
         with (tmp_path / f"{number}.bin").open("wb") as file:
@@ -251,22 +134,6 @@ def test_the_longest_file_of_llm_c(loader: Path, tmp_path: Path, more: int) -> N
     assert "cannot seek" in raised.value.stderr
 
 
-def test_llm_c_with_32_bits(
-    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
-) -> None:
-    # What train_llama3.py does: NumPy, with the other magic and version.
-    divided(corpus, tmp_path / "out", "llm.c", tokenizer, "uint32")
-    tokens = []
-    for path in sorted((tmp_path / "out").glob("*.train.bin")):
-        data = path.read_bytes()
-        header = np.frombuffer(data[:1024], dtype=np.int32)
-        assert header[:2].tolist() == [20240801, 7]
-        part = np.frombuffer(data[1024:], dtype=np.uint32)
-        assert len(part) == header[2]
-        tokens.extend(part.tolist())
-    assert tokens == of_side(ids, False)
-
-
 # Megatron-LM, its own reader
 
 
@@ -276,29 +143,6 @@ def indexed_dataset() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return library("megatron.core.datasets.indexed_dataset")
-
-
-@pytest.mark.parametrize("dtype", ["uint16", "int32"])
-@pytest.mark.parametrize("mmap", [True, False])
-def test_megatron(
-    indexed_dataset: Any,
-    corpus: Path,
-    tmp_path: Path,
-    tokenizer: BPETokenizer,
-    ids: list[list[int]],
-    dtype: TokenType,
-    mmap: bool,
-) -> None:
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "megatron", dtype=dtype, shard_tokens=1500)
-    found: list[list[int]] = []
-    for path in made.files[::2]:
-        dataset = indexed_dataset.IndexedDataset(str(path.with_suffix("")), mmap=mmap)
-        assert dataset.index.dtype == np.dtype(dtype).type
-        assert dataset.document_indices.tolist() == list(range(len(dataset) + 1))
-        assert [row.tolist() for row in dataset[1:4]] == [dataset[each].tolist() for each in (1, 2, 3)]
-        assert dataset.get(2, 1, 3).tolist() == dataset[2][1:4].tolist()
-        found.extend(dataset[each].tolist() for each in range(len(dataset)))
-    assert found == ids
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "int32"])
@@ -424,17 +268,6 @@ def packed_rows(
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_packed_parquet(
-    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], strategy: PackStrategy
-) -> None:
-    rows = packed_rows(corpus, tmp_path, tokenizer, strategy)
-    assert sum(len(row["input_ids"]) for row in rows) == sum(map(len, ids))
-    for row in rows:
-        assert row["position_ids"] == flat([range(length) for length in row["seq_lengths"]])
-        assert len(row["input_ids"]) == len(row["position_ids"]) <= 48
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_trl(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, strategy: PackStrategy) -> None:
     """TRL's collator finds the documents in `seq_lengths`."""
     with warnings.catch_warnings():
@@ -471,31 +304,3 @@ def test_transformers(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, att
             alone = torch.cat([model(input_ids=part, use_cache=False).logits for part in parts], dim=1)
         assert len(parts) > 1
         assert torch.allclose(together, alone, atol=1e-4)
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_attention_with_masks_is_that_of_the_documents(
-    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, strategy: PackStrategy
-) -> None:
-    """Attention with the mask of `document_ids` is that over the pieces of `cu_seqlens`."""
-    torch = library("torch")
-    attention = torch.nn.functional.scaled_dot_product_attention
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "npy", pack=48, pack_strategy=strategy)
-    packed = PackedSequences.load(made.files[0])
-    torch.manual_seed(0)
-    start, stop = 3, 7
-    tokens = torch.from_numpy(packed.ids[start:stop].astype(np.int64))
-    positions = torch.from_numpy(packed.position_ids(start, stop).astype(np.int64))
-    hidden = torch.nn.Embedding(320, 16)(tokens) + torch.nn.Embedding(48, 16)(positions)
-    documents = torch.from_numpy(packed.document_ids(start, stop))
-    mask = documents[:, :, None] == documents[:, None, :]
-    mask &= torch.ones(48, 48, dtype=torch.bool).tril()
-    whole = attention(hidden, hidden, hidden, attn_mask=mask)
-    # What FlashAttention's flash_attn_varlen_func computes: causal attention within each piece.
-    flattened = hidden.reshape(-1, 16)
-    borders = packed.cu_seqlens(start, stop).tolist()
-    assert borders[0] == 0
-    assert borders[-1] == len(flattened)
-    parts = [flattened[first:end][None] for first, end in itertools.pairwise(borders)]
-    alone = torch.cat([attention(part, part, part, is_causal=True)[0] for part in parts])
-    assert torch.allclose(whole.reshape(-1, 16), alone, atol=1e-6)

@@ -20,13 +20,12 @@ from bpe_tokenizer.corpus.joining import JOINED_FILES, join_shards, nanogpt_meta
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.validation import (
     SplitShard,
-    check_val_fraction,
     is_validation,
     select_documents,
     split_format,
 )
-from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, WriteError
-from token_files import read_llm_c, read_megatron, read_nanogpt
+from bpe_tokenizer.errors import CorpusError, WriteError
+from token_files import read_megatron, read_nanogpt
 
 TEXTS = st.lists(st.text(max_size=8), max_size=30)
 
@@ -58,16 +57,6 @@ def test_the_share(fraction: float) -> None:
 def test_the_choice_stays() -> None:
     # A later version must divide a corpus in the same way.
     assert chosen(["low", "lower", "lowest", "", "日本語"], 0.5) == [False, True, False, False, False]
-
-
-@pytest.mark.parametrize(
-    ("value", "error"),
-    [(0, OptionError), (1, OptionError), (-0.1, OptionError), (float("nan"), OptionError)]
-    + [(each, ArgumentTypeError) for each in ("0.1", None, True)],
-)
-def test_wrong_fractions(value: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="val_fraction"):
-        check_val_fraction(value)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=20))
@@ -155,15 +144,6 @@ def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     made = join_shards(tmp_path, names, "nanogpt", "uint32")
     assert read_nanogpt(made[1:], "<u4") == [4, 7, 8]
     assert not os.path.samestat(made[1].stat(), (tmp_path / names[1]).stat())
-
-
-@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
-def test_llm_c(tmp_path: Path, dtype: TokenType) -> None:
-    names = write(tmp_path, "llm.c", dtype, [DOCUMENTS[:3], DOCUMENTS[3:]])
-    made = join_shards(tmp_path, names, "llm.c", dtype)
-    assert [path.name for path in made] == ["tokens-00000.train.bin", "tokens-00001.train.bin", "val.bin"]
-    assert [read_llm_c(path) for path in made] == [[1, 2, 3], [5, 6], [4, 7, 8]]
-    assert sorted(tmp_path.glob("*.train.bin")) == made[:2]
 
 
 def test_a_side_without_documents(tmp_path: Path) -> None:

@@ -75,16 +75,19 @@ def read_megatron(data: Path, index: Path) -> list[list[int]]:
     ]
 
 
-def read_all(name: str, directory: Path) -> list[int]:
-    files = sorted(directory.glob("tokens-*"))
+def read_shards(name: str, files: Sequence[Path], dtype: str = "uint16") -> list[list[int]]:
+    """The ids of each shard."""
     if name == "nanogpt":
-        return read_nanogpt(files, "<u2")
+        return [read_nanogpt([path], dtype) for path in files]
     if name == "llm.c":
-        return flat([read_llm_c(path) for path in files])
+        return [read_llm_c(path) for path in files]
     if name == "megatron":
-        pairs = zip(files[::2], files[1::2], strict=True)
-        return flat(flat(read_megatron(*pair) for pair in pairs))
+        return [flat(read_megatron(*pair)) for pair in zip(files[::2], files[1::2], strict=True)]
     if name == "npy":
-        return flat([np.load(path).tolist() for path in files])
+        return [np.load(path).tolist() for path in files]
     read_table = import_module("pyarrow.parquet").read_table
-    return flat(flat(read_table(path)["input_ids"].to_pylist() for path in files))
+    return [flat(read_table(path)["input_ids"].to_pylist()) for path in files]
+
+
+def read_all(name: str, directory: Path) -> list[int]:
+    return flat(read_shards(name, sorted(directory.glob("tokens-*"))))
