@@ -16,28 +16,6 @@ from bpe_tokenizer.formats.gguf.file import ValueType, write_metadata
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
-__all__ = [
-    "BYTE",
-    "BYTES",
-    "CONTROL",
-    "NORMAL",
-    "RESPELT",
-    "UNKNOWN",
-    "UNUSED",
-    "USER_DEFINED",
-    "Tokens",
-    "byte_level",
-    "gemma",
-    "load",
-    "model",
-    "pair_vocabulary",
-    "refusal",
-    "spm",
-    "spm_ids",
-    "spm_tokenizer",
-    "write",
-]
-
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 # The printable characters of the 256 bytes, in their order.
 BYTES = [_core.to_printable(bytes([byte])) for byte in range(256)]
@@ -124,11 +102,8 @@ def spm(
     path: Path, scores: Mapping[str, float], more: Tokens = (), *, byte_tokens: bool = True, **others: Any
 ) -> Path:
     """Write SentencePiece-style BPE: `<unk>`, BOS, EOS, the bytes, the tokens with scores, then `more`."""
-    rows: list[tuple[str | bytes, float, int]] = [
-        ("<unk>", 0.0, UNKNOWN),
-        ("<s>", 0.0, CONTROL),
-        ("</s>", 0.0, CONTROL),
-    ]
+    rows: list[tuple[str | bytes, float, int]] = [("<unk>", 0.0, UNKNOWN)]
+    rows += [("<s>", 0.0, CONTROL), ("</s>", 0.0, CONTROL)]
     if byte_tokens:
         rows += [(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256)]
     rows += [(text, float(score), NORMAL) for text, score in scores.items()]
@@ -181,18 +156,8 @@ def refusal(path: Path) -> str:
     return str(caught.value)
 
 
-WORDS: dict[str, float] = {
-    "▁": -9,
-    "▁a": -1,
-    "a": -10,
-    "b": -10,
-    "ab": -2,
-    "▁ab": -3,
-    "ba": -4,
-    "é": -11,
-    "▁▁": -5,
-    "<": -12,
-}
+WORDS: dict[str, float] = {"▁": -9, "▁a": -1, "a": -10, "b": -10, "ab": -2, "▁ab": -3, "ba": -4, "é": -11}
+WORDS |= {"▁▁": -5, "<": -12}
 
 
 def spm_tokenizer(path: Path, scores: dict[str, float], **others: Any) -> tuple[BPETokenizer, dict[str, int]]:
