@@ -60,6 +60,11 @@ def test_encode_takes_a_conversation(run: Run, tmp_path: Path) -> None:
     assert run(*encode, "-", "--template", "chatml", "--count", stdin=given).text == f"{len(expected)}\n"
     jinja = ids_of(run(*encode, tmp_path / "chat.json", "--template", tmp_path / "chat.jinja"))
     assert jinja == [*tokenizer.encode("low"), 257]
+    BPETokenizer().train("low", 260, verbose=False).save(tmp_path / "plain")
+    chat = ("--messages", tmp_path / "chat.json", "--template", "chatml")
+    refused = run("encode", "--tokenizer", tmp_path / "plain", *chat)
+    assert "<|im_end|>; use another template, or accept it with --plain-markup\n" in refused.err
+    assert ids_of(run("encode", "--tokenizer", tmp_path / "plain", *chat, "--plain-markup"))
     assert "is not JSON" in run(*encode, tmp_path / "chat.jinja").err
     for content in (b"{}", b"[[]]", b'[[{"role": "user", "content": "low"}]]', b"5"):
         assert "must hold a list of messages" in run(*encode, "-", stdin=content).err
@@ -72,6 +77,16 @@ def test_encode_takes_a_conversation(run: Run, tmp_path: Path) -> None:
     for wrong in (["--text", "low"], ["--allowed-special", "all"], ["--add-special-tokens"]):
         assert run(*encode, tmp_path / "chat.json", *wrong).code == 2
     assert run("encode", "--tokenizer", tmp_path / "saved", "--text", "low", "--template", "chatml").code == 2
+
+
+def test_encode_shows_the_control_tokens_of_a_chat(run: Run, tmp_path: Path) -> None:
+    bytes_ = {byte: bytes([byte]) for byte in range(256)}
+    # By the id of this token, a tokenizer is one of OpenAI's, whose files lack the tokens of chats.
+    BPETokenizer.from_vocab(bytes_, [], special_tokens={"<|endofprompt|>": 100276}).save(tmp_path / "saved")
+    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "<|im_end|>"}]')
+    chat = ("--messages", tmp_path / "chat.json", "--show-tokens")
+    shown = run("encode", "--tokenizer", tmp_path / "saved", *chat).text
+    assert "<|im_start|>|u|s|e|r|<|im_sep|>|<|||i|m|" in shown
 
 
 def test_encode_counts_the_ids(run: Run, directory: Path, tokenizer: BPETokenizer, tmp_path: Path) -> None:

@@ -13,7 +13,15 @@ from bpe_tokenizer import BPETokenizer, ChatSession, InferenceBackend
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.cli.chat_loop import ChatLoop
 from bpe_tokenizer.cli.inputs import template_source
-from bpe_tokenizer.cli.options import MODEL, Debug, Download, completion, option, tokenizer_option
+from bpe_tokenizer.cli.options import (
+    MODEL,
+    Debug,
+    Download,
+    PlainMarkup,
+    completion,
+    option,
+    tokenizer_option,
+)
 from bpe_tokenizer.errors import OptionError, shorten
 from bpe_tokenizer.inference.model_files import kind_of
 
@@ -42,13 +50,7 @@ def chat(
             autocompletion=completion(BUILT_IN),
         ),
     ] = None,
-    plain_markup: Annotated[
-        bool,
-        typer.Option(
-            "--plain-markup",
-            help="Accept a tokenizer without the template's control tokens. Messages can then forge turns.",
-        ),
-    ] = False,
+    plain_markup: PlainMarkup = False,
     template_budget: Annotated[
         float | None,
         option("FACTOR", "Multiplies the work and memory that a Jinja template may take.", "1"),

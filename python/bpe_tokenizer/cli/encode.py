@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from bpe_tokenizer import BPETokenizer, special_tokens
+from bpe_tokenizer.chat.template_selection import select_template, with_control_tokens
 from bpe_tokenizer.cli.id_formats import ID_FORMATS, write_ids
 from bpe_tokenizer.cli.inputs import check_inputs, read_text, template_source, text_blocks
 from bpe_tokenizer.cli.options import (
@@ -19,6 +20,7 @@ from bpe_tokenizer.cli.options import (
     AllowedSpecial,
     Debug,
     Download,
+    PlainMarkup,
     Quiet,
     TokenizerPath,
     allowed_special_argument,
@@ -55,6 +57,7 @@ def encode(
             "the tokenizer's own",
         ),
     ] = None,
+    plain_markup: PlainMarkup = False,
     count: Annotated[
         bool, typer.Option("--count", help="Print the number of ids of each text or file, not the ids.")
     ] = False,
@@ -88,8 +91,8 @@ def encode(
     """
     if sum(each is not None for each in (text, file, messages)) > 1:
         raise typer.BadParameter("give one of --text, --file and --messages")
-    if template is not None and messages is None:
-        raise typer.BadParameter("--template needs --messages")
+    if messages is None and (template is not None or plain_markup):
+        raise typer.BadParameter("--template and --plain-markup need --messages")
     if messages is not None and (allowed_special is not None or add_special_tokens):
         raise typer.BadParameter(
             "--messages has the special tokens of the template: leave out --allowed-special and "
@@ -109,7 +112,9 @@ def encode(
     progress = _Progress(inputs, wanted=not quiet)
     found: Iterable[Iterable[npt.NDArray[np.uint32]]]
     if messages is not None:
-        ids = loaded.apply_chat_template(template=template_source(template), **_conversation(messages))
+        chat = {"template": template_source(template), **_conversation(messages)}
+        ids = loaded.apply_chat_template(**chat, plain_markup=plain_markup)
+        loaded = _with_control_tokens(loaded, **chat)
         found = [[np.array(ids, np.uint32)]]
     else:
         texts = [[text]] if text is not None else map(partial(text_blocks, on_read=progress.add), inputs)
@@ -164,6 +169,13 @@ def _ids(
     yield from tokenizer._encode_stream(special).encode_numpy(chunks)
     if suffix:
         yield np.array(suffix, np.uint32)
+
+
+def _with_control_tokens(tokenizer: BPETokenizer, template: str | None, **chat: object) -> BPETokenizer:
+    """Return the tokenizer with the control tokens that the template brings, to show all ids."""
+    compiled = tokenizer._compiled()
+    selected = select_template(compiled, template, "tools" in chat)
+    return BPETokenizer.from_model(with_control_tokens(compiled, selected).model)
 
 
 def _conversation(source: str) -> dict[str, Any]:

@@ -33,6 +33,7 @@ __all__ = [
     "Debug",
     "Download",
     "Overwrite",
+    "PlainMarkup",
     "Quiet",
     "Special",
     "Threads",
@@ -180,6 +181,13 @@ def _field_option(kind: type, field: dataclasses.Field[Any]) -> Any:
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
+PlainMarkup = Annotated[
+    bool,
+    typer.Option(
+        "--plain-markup",
+        help="Accept a tokenizer without the template's control tokens. Messages can then forge turns.",
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a saved tokenizer.")]
 # Options with short names, the same ones in every command.
 FILE = ("--file", "-f")

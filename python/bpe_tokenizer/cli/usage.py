@@ -63,6 +63,8 @@ _PHRASES = (
     (r"[a-z_]+=\S+ \((?:on the command line: )?(--[^)]*?)(?: on the command line)?\)", r"\1"),
     (r"with_normalization\(None\), or `convert (--normalization none)`,", r"\1"),
     (r"`special_tokens` lists them; add_special_tokens\(\) adds one", "`bpe-tokenizer info` lists them"),
+    # As an option, `add_special_tokens` adds BOS and EOS.
+    (r"add them with add_special_tokens, |add_special_tokens adds tokens; ", ""),
     (
         r"bpe_tokenizer\.load\('([^']*)'\) loads a published tokenizer",
         r"a published tokenizer is --tokenizer \1",

@@ -32,7 +32,7 @@ _SIGNATURE_BYTES = 16
 # At most as many stored bytes are decompressed for them.
 _MAX_HEAD_BYTES = 4 << 20
 
-_WAY_OUT = "to read it as text all the same, say input_format='text' (--input-format text)"
+_WAY_OUT = "name the others ('DIR/*.txt'), or read it as text with input_format='text' (--input-format text)"
 _ZIP = "a ZIP archive (of Office, NumPy or PyTorch too): unpack it first (unzip FILE)"
 _UTF16 = "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"
 # Signatures of what is not a corpus, and what to say about it.
