@@ -14,7 +14,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, compat
 from bpe_tokenizer.compat.tokenizers import Encoding, Tokenizer
-from bpe_tokenizer.errors import ArgumentTypeError, OptionError, TokenizerError
+from bpe_tokenizer.errors import ArgumentTypeError, FormatError, OptionError, TokenizerError
 from hf_files import byte_level, template, tokenizer_json
 from hostile import hostile_texts
 from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS
@@ -299,3 +299,15 @@ def test_a_file_without_a_post_processor() -> None:
     vocab = {chr(code): code - 33 for code in range(33, 127)}
     theirs, ours = both(tokenizer_json(vocab, []))
     assert ours.encode("ab", "c").type_ids == theirs.encode("ab", "c").type_ids
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(None, "cannot be read"), (b"\xff", "is not UTF-8"), (b"{}", "model: is missing")],
+)
+def test_errors_name_the_file(content: bytes | None, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(FormatError, match=rf"mine\.json: {problem}"):
+        Tokenizer.from_file(path)

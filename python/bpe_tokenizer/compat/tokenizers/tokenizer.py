@@ -14,6 +14,7 @@ from bpe_tokenizer.compat.tokenizers.encodings import Encoding, Source, absent
 from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ArgumentTypeError, HubError, OptionError, UnknownIdError, shorten
 from bpe_tokenizer.formats import huggingface
+from bpe_tokenizer.formats.files import read_errors
 from bpe_tokenizer.options import RowOptions
 from bpe_tokenizer.results import BatchOptions, EncodingResult
 from bpe_tokenizer.rows import EncodedText, RowEncoder, is_one_text, to_rows
@@ -42,6 +43,7 @@ class Tokenizer:
 
     Args:
         text: The text of the tokenizer.json.
+        name: What errors call it.
 
     Raises:
         FormatError: The core cannot represent it exactly.
@@ -53,10 +55,10 @@ class Tokenizer:
     [[108, 256], [108, 0]]
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, name: str = "tokenizer.json") -> None:
         check_text("Tokenizer", text)
         self._text = text
-        self._compiled = CompiledModel.compile(huggingface.loads(text))
+        self._compiled = CompiledModel.compile(huggingface.loads(text, name))
         self._recognises_special = True
         self._padding = _padding_of(self._document.get("padding"))
         self._truncation = _truncation_of(self._document.get("truncation"))
@@ -81,8 +83,12 @@ class Tokenizer:
 
         Args:
             path: Its path.
+
+        Raises:
+            FormatError: It cannot be read, or the core cannot represent it exactly.
         """
-        return Tokenizer(Path(path).read_text(encoding="utf-8"))
+        with read_errors(path):
+            return Tokenizer(Path(path).read_text(encoding="utf-8"), os.fspath(path))
 
     @staticmethod
     def from_pretrained(identifier: str, revision: str = "main", token: str | None = None) -> Tokenizer:

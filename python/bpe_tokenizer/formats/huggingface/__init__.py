@@ -99,8 +99,12 @@ def load(directory: str | os.PathLike[str]) -> Model:
 
 
 @gc_paused()
-def loads(text: str) -> Model:
+def loads(text: str, name: str = "tokenizer.json") -> Model:
     """Load a Hugging Face tokenizer from the text of a tokenizer.json, without the files next to it.
+
+    Args:
+        text: The text.
+        name: What errors call it.
 
     Raises:
         FormatError: It is broken, or cannot be represented exactly.
@@ -109,7 +113,7 @@ def loads(text: str) -> Model:
     Traceback (most recent call last):
     bpe_tokenizer.errors.FormatError: tokenizer.json: model: is missing
     """
-    path = Path("tokenizer.json")
+    path = Path(name)
     return _read(path, text.encode("utf-8"), _nothing(path))
 
 
