@@ -10,6 +10,7 @@ from typing import NoReturn
 from course.answers import SECONDS, AnswerFileError, check_file
 from course.chapters import PAGES, Chapter, load_chapter
 from course.runner import line
+from course.tasks import NotTriedError, skeletons, solution
 
 __all__ = ["main"]
 
@@ -35,12 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         if options.command == "check":
             _check(options.chapter, options.file or Path(_file_name(options.chapter)), options.time_limit)
+        if options.command == "solution":
+            path = options.file or Path(_file_name(options.chapter))
+            print(solution(options.chapter, options.name, check_file(options.chapter, path)))
+            raise SystemExit(0)
         if options.command == "start":
             _start(options.chapter)
         _list()
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    except (AnswerFileError, OSError) as error:
+    except (AnswerFileError, NotTriedError, OSError) as error:
         raise SystemExit(f"course: {error}") from None
 
 
@@ -55,7 +60,11 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("file", nargs="?", type=Path, metavar="FILE", help="default: chapter_NN.py")
     limit = f"seconds for each exercise (default: {SECONDS:g})"
     check.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help=limit)
-    start = commands.add_parser("start", help="write a file with the names to define")
+    shown = commands.add_parser("solution", help="show a solution of an exercise that you have tried")
+    shown.add_argument("chapter", type=_chapter, metavar="CHAPTER", help="the number of the chapter")
+    shown.add_argument("name", metavar="NAME", help="the name of the exercise")
+    shown.add_argument("file", nargs="?", type=Path, metavar="FILE", help="default: chapter_NN.py")
+    start = commands.add_parser("start", help="write a file with the tasks and what to define")
     start.add_argument("chapter", type=_chapter, metavar="CHAPTER", help="the number of the chapter")
     return parser
 
@@ -91,12 +100,11 @@ def _start(chapter: Chapter) -> NoReturn:
     path = Path(_file_name(chapter))
     if path.exists():
         raise AnswerFileError(f"{path} exists already, and stays as it is")
-    names = "\n".join(f"{exercise.name} = ...\n" for exercise in chapter.exercises)
     text = (
         f"# Chapter {chapter.number}: {chapter.title}\n"
-        "# Replace each `...` by your answer. A function replaces the whole line.\n"
+        "# Replace each `...` and `raise NotImplementedError` by your answer.\n"
         "# Copy or import what an answer needs. What it prints is not shown by the check.\n"
-        f"# Then run: python -m course check {chapter.number}\n\n{names}"
+        f"# Then run: python -m course check {chapter.number}\n\n\n{skeletons(chapter)}"
     )
     path.write_text(text, encoding="utf-8")
     print(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import CodeType, FunctionType
 from typing import Any
 
 _MAX_VALUE = 100
@@ -34,11 +35,12 @@ class Exercise:
     hint: str
 
 
-def exercise(hint: str) -> Callable[[Callable[[Any], None]], Exercise]:
+def exercise(hint: str, *forbidden: str) -> Callable[[Callable[[Any], None]], Exercise]:
     """Make an exercise of its check: `_check_cut` is the check of the exercise `cut`.
 
     Args:
         hint: One sentence that helps without giving the answer.
+        forbidden: Names that the answer must not use, as the task says.
 
     Example:
         >>> @exercise("Multiply by 2.")
@@ -47,7 +49,35 @@ def exercise(hint: str) -> Callable[[Callable[[Any], None]], Exercise]:
         >>> _check_double.name
         'double'
     """
-    return lambda check: Exercise(check.__name__.removeprefix("_check_"), check, hint)
+
+    def make(check: Callable[[Any], None]) -> Exercise:
+        def checked(answer: Any) -> None:
+            if used := next((name for name in forbidden if name in _names_in(answer)), None):
+                raise WrongAnswer(f"it uses `{used}`, which the task does not allow")
+            check(answer)
+
+        return Exercise(check.__name__.removeprefix("_check_"), checked, hint)
+
+    return make
+
+
+def _names_in(answer: Any) -> set[str]:
+    """Return the names that a function uses, also in the functions of the same file that it calls."""
+    globals_ = getattr(answer, "__globals__", {})
+    found: set[str] = set()
+    todo = [getattr(answer, "__code__", None)]
+    while todo:
+        code = todo.pop()
+        if isinstance(code, CodeType):
+            values = [globals_.get(name) for name in code.co_names if name not in found]
+            # A function that is imported under another name is found by its own.
+            found.update(code.co_names, (getattr(value, "__name__", "") for value in values))
+            todo += [*code.co_consts, *(value.__code__ for value in values if _is_in(value, globals_))]
+    return found
+
+
+def _is_in(value: Any, globals_: Mapping[str, Any]) -> bool:
+    return isinstance(value, FunctionType) and value.__globals__ is globals_
 
 
 def expect_function(answer: Any) -> None:
@@ -56,7 +86,7 @@ def expect_function(answer: Any) -> None:
         raise WrongAnswer(f"it must be a function, and you have {shortened(answer)}")
 
 
-def expect_call(function: Any, arguments: tuple[Any, ...], expected: object) -> None:
+def expect_call(function: Any, arguments: tuple[Any, ...], expected: object, *, is_new: bool = False) -> None:
     """Call a function of the reader and compare its result.
 
     Lists and tuples count as equal. A float is right if it differs by less than a millionth. The function
@@ -66,6 +96,7 @@ def expect_call(function: Any, arguments: tuple[Any, ...], expected: object) -> 
         function: What the reader defined.
         arguments: The arguments of the call.
         expected: The right result.
+        is_new: Whether the result must be another object than the arguments, which must stay as they are.
 
     Raises:
         WrongAnswer: `function` cannot be called, or its result differs from `expected`.
@@ -78,9 +109,12 @@ def expect_call(function: Any, arguments: tuple[Any, ...], expected: object) -> 
         course.exercise.WrongAnswer: sorted([2, 1]) gives [1, 2], expected [2, 1]
     """
     expect_function(function)
-    answer = function(*[_copy(argument) for argument in arguments])
+    given = [_copy(argument) for argument in arguments]
+    answer = function(*given)
+    call = _call(function, arguments)
+    if is_new and (given != list(arguments) or any(answer is each for each in given)):
+        raise WrongAnswer(f"{call} changes or returns what it is given: it must return a new object")
     if not same(answer, expected):
-        call = _call(function, arguments)
         raise WrongAnswer(f"{call} gives {_described(answer)}, expected {shortened(expected)}")
 
 

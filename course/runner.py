@@ -56,8 +56,8 @@ def run_exercise(exercise: Exercise, names: Mapping[str, Any]) -> Result:
         exercise.check(answer)
     except WrongAnswer as wrong:
         return Result(exercise.name, "wrong", _one_line(str(wrong)), exercise.hint)
-    except KeyboardInterrupt:
-        raise
+    except NotImplementedError:  # the function is still the one of `start`
+        return Result(exercise.name, "no answer yet")
     except NameError as error:
         return Result(exercise.name, "wrong", describe_error(error, names), _MISSING_NAME)
     except (Exception, SystemExit) as error:

@@ -167,6 +167,23 @@ def test_lists_are_indented_for_python_markdown(page: str, expected: str) -> Non
     assert commonmark.indent_lists(page) == expected
 
 
+def test_results_of_a_prediction_are_hidden_until_asked_for() -> None:
+    session = ">>> for a in (1, 2):\n...     a\n1\n2\n>>> a\n2\n\n"
+    page = f"One.\n\n**Predict** both\nresults:\n\n```pycon\n{session}```\n\nTwo.\n\n```pycon\n{session}```\n"
+    code = ">>> for a in (1, 2):\n...     a\n>>> a\n"
+    hidden = f"<details><summary>The results</summary>\n\n```pycon\n{session}```\n\n</details>"
+    assert commonmark.hide_predictions(page) == page.replace(
+        f"```pycon\n{session}```", f"```pycon\n{code}```\n\n{hidden}", 1
+    )
+
+
+def test_every_prediction_of_the_course_is_hidden() -> None:
+    for path in (ROOT / "docs" / "learn").glob("[0-9]*.md"):
+        text = path.read_text(encoding="utf-8")
+        hidden = commonmark.hide_predictions(text).count("<summary>The results</summary>")
+        assert hidden == text.count("**Predict**"), path.name
+
+
 def test_links_in_code_are_not_links() -> None:
     page = "[a](b.md#c) `[d](e.md)`\n```\n[f](g.md)\n```\n[h](https://i) [j](#k) ![l](m.svg)"
     assert commonmark.links(page) == [("b.md", "c"), ("", "k"), ("m.svg", "")]

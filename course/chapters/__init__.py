@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from course.exercise import Exercise
 
-__all__ = ["PAGES", "Chapter", "load_chapter"]
+__all__ = ["PAGES", "PLACE", "Chapter", "load_chapter"]
 
-_PLACE = Path(__file__).parents[2] / "docs" / "learn"
+PLACE = Path(__file__).parents[2] / "docs" / "learn"
 # The pages, without `.md`. The first two characters are the number of the chapter.
-PAGES = tuple(sorted(path.stem for path in _PLACE.glob("[0-9]*.md")))
+PAGES = tuple(sorted(path.stem for path in PLACE.glob("[0-9]*.md")))
 
 
 class Chapter(NamedTuple):
@@ -51,7 +51,7 @@ def load_chapter(number: int) -> Chapter:
     if number not in range(1, len(PAGES) + 1):
         raise ValueError(f"chapter {number!r} does not exist; the course has the chapters 1 to {len(PAGES)}")
     page = PAGES[number - 1]
-    with (_PLACE / f"{page}.md").open(encoding="utf-8") as file:
+    with (PLACE / f"{page}.md").open(encoding="utf-8") as file:
         _, _, title = file.readline().strip().partition(". ")
     module = import_module(f"{__name__}.chapter_{number:02}")
     exercises = tuple(each for each in vars(module).values() if isinstance(each, Exercise))

@@ -19,13 +19,17 @@ def _check_count_bytes(answer: Any) -> None:
         expect_call(answer, (text,), len(text.encode("utf-8")))
 
 
-@exercise("Compare with the last code points of the rows of the table: 0x7F, 0x7FF and 0xFFFF.")
+@exercise("Compare with the last code points of the table: 0x7F, 0x7FF and 0xFFFF.", "encode", "chr")
 def _check_utf8_length(answer: Any) -> None:
     for code_point in _CODE_POINTS:
         expect_call(answer, (code_point,), len(chr(code_point).encode("utf-8")))
 
 
-@exercise("Write one `if` for each row of the table; `bytes([...])` makes `bytes` of a list of numbers.")
+@exercise(
+    "One `if` for each row of the table; `bytes([...])` makes `bytes` of numbers.",
+    "encode",
+    "chr",
+)
 def _check_encode_code_point(answer: Any) -> None:
     for code_point in _CODE_POINTS:
         expect_call(answer, (code_point,), chr(code_point).encode("utf-8"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course.exercise import WrongAnswer, exercise, expect_call
+from course.exercise import exercise, expect_call
 
 
 def _vocab(*tokens: bytes) -> dict[int, bytes]:
@@ -65,10 +65,6 @@ def _check_heal(answer: Any) -> None:
     for ids in ([116, 58], [259, 32], [257], [104, 258], [], [99, 195], [259, 259, 256], [0]):
         removed = vocab[ids[-1]] if ids else b""
         allowed = sorted(token_id for token_id, token in vocab.items() if token[: len(removed)] == removed)
-        expect_call(answer, (vocab, ids), (ids[:-1], removed, allowed))
+        expect_call(answer, (vocab, ids), (ids[:-1], removed, allowed), is_new=True)
     shuffled = {9: b"ab", 3: b"abc", 5: b"a", 1: b"b", 0: b"ba"}
     expect_call(answer, (shuffled, [1, 5]), ([1], b"a", [3, 5, 9]))
-    kept = [116, 58]
-    answer(vocab, kept)
-    if kept != [116, 58]:
-        raise WrongAnswer(f"heal changes the list that it is given: [116, 58] becomes {kept!r}")

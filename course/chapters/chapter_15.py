@@ -87,7 +87,7 @@ def _tokenizer() -> RegexBPETokenizer:
     return tokenizer
 
 
-@exercise("Encode each part separately: only the two special tokens are allowed to be special.")
+@exercise("Encode each part alone: only two special tokens are allowed to be special.", "ChatTemplate")
 def _check_encode_chat(answer: Any) -> None:
     for messages in (
         [{"role": "user", "content": "Hi"}],

@@ -1,11 +1,10 @@
-"""Makes a notebook of each chapter: prose cells, code cells with their results, and cells for the answers.
+"""Makes a notebook of each chapter: prose cells, code cells without results, and cells for the answers.
 
 python -m docs.learn.notebooks
 """
 
 from __future__ import annotations
 
-import ast
 import base64
 import doctest
 import json
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from course.chapters import PAGES, Chapter, load_chapter
+from course.tasks import skeletons
 
 PLACE = Path(__file__).parent
 NOTEBOOKS = PLACE / "notebooks"
@@ -37,19 +37,19 @@ _CHECK = """\
 import sys
 
 sys.path.append("../../..")
-from course import check
+from course import check, solution
 
 """
-_ANSWERS = "# Replace each `...` by your answer. A function replaces the whole line.\n"
+_ANSWERS = "# Replace each `...` and `raise NotImplementedError` by your answer.\n"
 
 
 def notebook(page: str, chapter: Chapter) -> str:
     """Return the notebook of a page as JSON."""
     body, heading, end = page.rpartition(_NEXT)
     cells = list(_cells(body, needs_files="<!-- fixtures -->" in page))
-    names = "\n".join(f"{exercise.name} = ...\n" for exercise in chapter.exercises)
-    cells.append(_code(_ANSWERS + names, "answers"))
-    cells.append(_code(f"{_CHECK}check({chapter.number}, globals())\n", "check"))
+    cells.append(_code(_ANSWERS + skeletons(chapter, with_tasks=False), "answers"))
+    shown = f"# After an attempt: solution({chapter.number}, {chapter.exercises[0].name!r}, globals())\n"
+    cells.append(_code(f"{_CHECK}check({chapter.number}, globals())\n{shown}", "check"))
     cells.append(_prose(heading + end))
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
@@ -123,9 +123,9 @@ def _picture(image: re.Match[str]) -> str:
 
 
 def _code(source: str, tag: str = "", want: str = "") -> dict[str, Any]:
-    is_error = want.startswith("Traceback ")
+    """Return a cell without its result: a reader predicts it, and then runs the cell."""
     # "Run all" goes on after a cell with the tag `raises-exception`.
-    may_fail = is_error or tag == "fixtures"
+    may_fail = want.startswith("Traceback ") or tag == "fixtures"
     tags = [each for each in (tag, "raises-exception" if may_fail else "") if each]
     if tag == "fixtures":
         source = f"{_NEEDS_FILES}{source}"
@@ -133,35 +133,9 @@ def _code(source: str, tag: str = "", want: str = "") -> dict[str, Any]:
         "cell_type": "code",
         "execution_count": None,
         "metadata": {"tags": tags} if tags else {},
-        "outputs": [_output(source, want)] if want else [],
+        "outputs": [],
         "source": source.rstrip("\n").splitlines(keepends=True),
     }
-
-
-def _output(source: str, want: str) -> dict[str, Any]:
-    lines = want.replace("<BLANKLINE>", "").splitlines(keepends=True)
-    if want.startswith("Traceback "):
-        name, _, message = lines[-1].rstrip("\n").partition(": ")
-        traceback = [line.rstrip("\n") for line in lines]
-        return {"output_type": "error", "ename": name, "evalue": message, "traceback": traceback}
-    if _prints(source):
-        return {"output_type": "stream", "name": "stdout", "text": lines}
-    lines[-1] = lines[-1].rstrip("\n")
-    return {
-        "output_type": "execute_result",
-        "execution_count": None,
-        "data": {"text/plain": lines},
-        "metadata": {},
-    }
-
-
-def _prints(source: str) -> bool:
-    """Return whether the output of a cell is printed, and not the value of its last line."""
-    last = ast.parse(source).body[-1]
-    if not isinstance(last, ast.Expr):
-        return True
-    call = last.value
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"
 
 
 def path_of(chapter: Chapter) -> Path:

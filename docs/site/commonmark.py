@@ -5,13 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["EXTERNAL", "LINK", "headings", "indent_lists", "links", "outside_fences", "slug"]
+__all__ = [
+    "EXTERNAL",
+    "LINK",
+    "headings",
+    "hide_predictions",
+    "indent_lists",
+    "links",
+    "outside_fences",
+    "slug",
+]
 
 # The target of a link or a picture, and its anchor.
 LINK = re.compile(r"(?<=\]\()([^)\s#]*)(#[^)\s]*)?(?=\))")
 EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:|//")
 FENCE = re.compile(r"^ *(```+|~~~+)")
 ITEM = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)]) +(?=\S)")
+# A paragraph with the word, and the session of Python after it.
+PREDICTION = re.compile(
+    r"^(.*\*\*Predict\*\*.*\n(?:.+\n)*\n)(?:<!-- fixtures -->\n)?(```\w+\n)((?:.*\n)*?)```$", re.MULTILINE
+)
 HEADING = re.compile(r"#{1,6} +(.+?) *#*$")
 
 
@@ -28,6 +41,20 @@ def outside_fences(markdown: str, change: Callable[[str], str]) -> str:
             line = change(line)
         lines.append(line)
     return "\n".join(lines)
+
+
+def hide_predictions(markdown: str) -> str:
+    """Show only the code of a session after a question to predict its results, until they are asked for."""
+
+    def hidden(found: re.Match[str]) -> str:
+        question, fence, session = found.groups()
+        code = "".join(re.findall(r"^(?:>>>|\.\.\.).*\n", session, re.MULTILINE))
+        return (
+            f"{question}{fence}{code}```\n\n<details><summary>The results</summary>\n\n"
+            f"{fence}{session}```\n\n</details>"
+        )
+
+    return PREDICTION.sub(hidden, markdown)
 
 
 def links(markdown: str) -> list[tuple[str, str]]:

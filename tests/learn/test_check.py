@@ -11,14 +11,14 @@ import time
 from pathlib import Path
 
 import pytest
-from course import check
+from course import check, solution, tasks
 from course.answers import AnswerFileError, check_file
 from course.chapters import PAGES, load_chapter
 from course.exercise import Exercise, WrongAnswer, expect_call, expect_equal
 from course.runner import Result, run_exercise
 
 import bpe_tokenizer
-from course_pages import answers, answers_path
+from course_pages import NUMBERS, answers, answers_path
 from pages import ROOT
 
 NUMBER = 4
@@ -62,6 +62,10 @@ def test_start_then_check(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "chapter_04.py\n", "")
     started = (tmp_path / "chapter_04.py").read_text(encoding="utf-8")
     assert started.startswith(f"# Chapter 4: {CHAPTER.title}\n")
+    task = "# Write a function `most_frequent(ids)` that returns the most frequent pair of a list of ids as a"
+    assert task in started
+    assert "\ndef train_often(text, vocab_size, min_count):\n    raise NotImplementedError\n" in started
+    assert "\ntwo_ways = ...\n" in started
     again = run("start", NUMBER, cwd=tmp_path)
     assert (again.returncode, again.stdout) == (1, "")
     assert again.stderr == "course: chapter_04.py exists already, and stays as it is\n"
@@ -69,6 +73,36 @@ def test_start_then_check(tmp_path: Path) -> None:
     done = run("check", NUMBER, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [f"no answer yet  {each.name}" for each in CHAPTER.exercises]
+
+
+def test_a_solution_is_shown_after_an_attempt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("start", NUMBER, cwd=tmp_path)
+    done = run("solution", NUMBER, "most_frequent", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "course: most_frequent has no answer yet: try it, and then its solution is shown\n"
+    )
+    done = run("solution", NUMBER, "most", cwd=tmp_path)
+    assert done.stderr.startswith("course: chapter 4 has no 'most'; it has most_frequent, build_vocab, ")
+    path = tmp_path / "chapter_04.py"
+    path.write_text("def most_frequent(ids):\n    return 0\n", encoding="utf-8")
+    done = run("solution", NUMBER, "most_frequent", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    names: dict[str, object] = {}
+    exec(done.stdout, names)  # with the imports that it needs
+    solution(NUMBER, "most_frequent", {"most_frequent": names["most_frequent"]})
+    assert capsys.readouterr().out == done.stdout
+    result = next(each for each in CHAPTER.exercises if each.name == "most_frequent")
+    assert run_exercise(result, names).state == "solved"
+
+
+def test_every_solution_runs_alone() -> None:
+    for number in NUMBERS:
+        chapter = load_chapter(number)
+        for exercise in chapter.exercises:
+            names: dict[str, object] = {}
+            exec(tasks.solution(chapter, exercise.name, [Result(exercise.name, "wrong")]), names)
+            assert run_exercise(exercise, names).state == "solved", exercise.name
 
 
 def test_a_missing_name_is_explained(tmp_path: Path) -> None:

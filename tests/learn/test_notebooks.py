@@ -17,7 +17,7 @@ import pytest
 from course.chapters import PAGES, Chapter
 
 from course_pages import COURSE, answers, answers_path, every_chapter, load_program, page
-from pages import FLAGS, blocks
+from pages import blocks
 
 NOTEBOOKS = load_program(COURSE / "notebooks.py", "learn_notebooks")
 # The reader has the package, and what it needs.
@@ -40,17 +40,6 @@ def source(cell: dict[str, Any]) -> str:
 
 def tags(cell: dict[str, Any]) -> list[str]:
     return list(cell["metadata"].get("tags", ()))
-
-
-def expected(cell: dict[str, Any]) -> str:
-    """Return the output of a cell as a session of Python prints it."""
-    text = ""
-    for output in cell["outputs"]:
-        if output["output_type"] == "execute_result":
-            text += "".join(output["data"]["text/plain"]) + "\n"
-        elif output["output_type"] == "stream":
-            text += "".join(output["text"])
-    return text
 
 
 def run_cell(cell: dict[str, Any], names: dict[str, Any]) -> str:
@@ -79,7 +68,7 @@ def test_the_structure(chapter: Chapter) -> None:
         else:
             assert set(cell) == {"cell_type", "execution_count", "id", "metadata", "outputs", "source"}
             assert cell["cell_type"] == "code"
-            assert cell["execution_count"] is None
+            assert (cell["execution_count"], cell["outputs"]) == (None, [])  # a reader predicts them
 
 
 @every_chapter
@@ -98,6 +87,7 @@ def test_the_first_and_the_last_cells(chapter: Chapter) -> None:
     named: dict[str, Any] = {}
     run_cell(ask, named)
     assert [name for name in named if name != "__builtins__"] == [each.name for each in chapter.exercises]
+    assert f"solution({chapter.number}, {chapter.exercises[0].name!r}, globals())" in source(checks)
     assert run_cell(checks, named).splitlines() == [
         f"no answer yet  {each.name}" for each in chapter.exercises
     ]
@@ -121,8 +111,6 @@ def test_the_cells_are_the_examples_of_the_page(chapter: Chapter) -> None:
         code = "".join(example.source for example in examples)
         shown = "".join(source(cell) + "\n" for cell in middle).replace(NOTEBOOKS._NEEDS_FILES, "")
         assert shown == re.sub(r" *# doctest:.*", "", code)
-        wants = "".join(example.want for example in examples if example.exc_msg is None)
-        assert "".join(map(expected, middle)) == wants.replace("<BLANKLINE>", "")
         assert all(source(cell).startswith(NOTEBOOKS._NEEDS_FILES) == needs_files for cell in middle)
 
 
@@ -142,20 +130,12 @@ def test_the_cells_import_only_the_package(chapter: Chapter) -> None:
 def test_the_cells_run_in_order(chapter: Chapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
-    checker = doctest.OutputChecker()
     for cell in cells(chapter, "code"):
-        if "fixtures" in tags(cell):
-            continue
-        if "raises-exception" in tags(cell):
-            error = cell["outputs"][0]
-            with pytest.raises(Exception) as caught:  # noqa: PT011
+        if "raises-exception" in tags(cell) and "fixtures" not in tags(cell):
+            with pytest.raises(Exception):  # noqa: B017, PT011
                 run_cell(cell, names)
-            assert error["ename"].rpartition(".")[2] == type(caught.value).__name__
-            assert checker.check_output(error["evalue"], str(caught.value).splitlines()[0], FLAGS)
-            continue
-        printed = run_cell(cell, names)
-        if tags(cell) == []:
-            assert checker.check_output(expected(cell), printed, FLAGS), f"{source(cell)}\n{printed}"
+        elif "fixtures" not in tags(cell):
+            run_cell(cell, names)
 
 
 @every_chapter

@@ -45,14 +45,18 @@ def cut(text: str, limit: int) -> str:
 
 WRONG: dict[str, list[Any]] = {
     "count_bytes": [len],  # Code points.
-    "utf8_length": [lambda point: 1 + (point >= 0x7F) + (point >= 0x7FF) + (point >= 0xFFFF)],  # < for <=.
+    "utf8_length": [
+        lambda point: 1 + (point >= 0x7F) + (point >= 0x7FF) + (point >= 0xFFFF),  # < for <=.
+        lambda point: count_bytes(chr(point)),  # The task excludes `encode`, also in a function of ours.
+    ],
     # Two bytes for everything else, as for the example of the page.
     "encode_code_point": [
         lambda point: (
             bytes([point])
             if point <= 0x7F
             else bytes([(0b11000000 | (point >> 6)) & 0xFF, 0b10000000 | (point & 0b111111)])
-        )
+        ),
+        lambda point: bytes(chr(point), "utf-8"),  # The task excludes `chr`.
     ],
     "character_starts": [lambda data: [at for at, byte in enumerate(data) if byte < 0b10000000]],  # ASCII.
     "cut": [lambda text, limit: text.encode("utf-8")[:limit].decode("utf-8", "replace")],  # Ends in U+FFFD.
