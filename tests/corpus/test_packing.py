@@ -26,7 +26,6 @@ from bpe_tokenizer.corpus.packing import (
     Packer,
     PackStrategy,
     best_fit,
-    split_into_sequences,
 )
 from bpe_tokenizer.errors import CorpusError, OptionError
 from token_files import flat
@@ -97,14 +96,6 @@ def test_concat(lengths: list[int], cuts: list[int], size: int, block: int) -> N
     assert sequences == concatenated(rows, size)
     assert flat(flat(sequences)) == flat(rows)
     assert all(len(flat(sequence)) == size for sequence in sequences[:-1])
-
-
-@given(LENGTHS, SIZES)
-def test_split_into_sequences(lengths: list[int], size: int) -> None:
-    pieces, counts = split_into_sequences(np.array(lengths, dtype=np.int64), size)
-    expected = concatenated(documents(lengths), size)
-    assert pieces.tolist() == [len(piece) for piece in flat(expected)]
-    assert counts.tolist() == [len(sequence) for sequence in expected]
 
 
 @given(LENGTHS, CUTS, SIZES, st.sampled_from([30, 1 << 20]), BLOCKS)

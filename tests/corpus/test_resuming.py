@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -20,12 +21,12 @@ from bpe_tokenizer.corpus.unit_shards import ShardFile
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
-from token_files import contents
+from token_files import DAMAGES, contents
 
 # Runs that go on
 
 
-@pytest.mark.parametrize("damage", ["missing", "shorter", "changed", "shorter record", "no record"])
+@pytest.mark.parametrize("damage", [*DAMAGES, "shorter record", "no record"])
 def test_finished_shards_are_verified(
     damage: str, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer
 ) -> None:
@@ -33,13 +34,8 @@ def test_finished_shards_are_verified(
     made = tokenize_corpus(corpus, out, tokenizer, "megatron", shard_tokens=25)
     expected = contents(out)
     broken = made.files[5]  # the index of the third shard
-    data = broken.read_bytes()
-    if damage == "missing":
-        broken.unlink()
-    elif damage == "shorter":
-        broken.write_bytes(data[:-1])
-    elif damage == "changed":
-        broken.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    if damage in DAMAGES:
+        DAMAGES[damage](broken)
     elif damage == "shorter record":  # as a killed run leaves it
         record = json.loads((out / "unit-00000.json").read_bytes())
         record |= {"shards": record["shards"][:2], "skipped": None}
@@ -122,24 +118,15 @@ def test_a_directory_of_others_is_refused(corpus: Path, tmp_path: Path, tokenize
     for overwrite in (False, True):
         with pytest.raises(OptionError, match=r"holds other files \(thesis.txt\)"):
             tokenize_corpus(corpus, out, tokenizer, overwrite=overwrite)
-    for text in (
-        "",
-        "[]",
-        '{"shards": {}}',
-        '{"version": 1, "settings": [], "shards": [], "skipped": null}',
-        '{"version": 2, "settings": {}, "shards": [], "skipped": null}',
+    for name, text in (
+        *(("manifest", text) for text in ("", "[]", '{"shards": {}}')),
+        ("manifest", '{"version": 1, "settings": [], "shards": [], "skipped": null}'),
+        ("manifest", '{"version": 2, "settings": {}, "shards": [], "skipped": null}'),
+        *(("plan", text) for text in ("", "[]", '{"settings": {}}')),
+        ("plan", '{"unit_bytes": null, "units": 1, "inputs": [], "settings": {}}'),
     ):
-        (out / "manifest.json").write_text(text, encoding="utf-8")
-        with pytest.raises(CorpusError, match=r"manifest\.json is not the manifest of a run"):
-            tokenize_corpus(corpus, out, tokenizer, overwrite=True)
-    for text in (
-        "",
-        "[]",
-        '{"settings": {}}',
-        '{"unit_bytes": null, "units": 1, "inputs": [], "settings": {}}',
-    ):
-        (out / "plan.json").write_text(text, encoding="utf-8")
-        with pytest.raises(CorpusError, match=r"plan\.json is not the plan of a run"):
+        (out / f"{name}.json").write_text(text, encoding="utf-8")
+        with pytest.raises(CorpusError, match=rf"{name}\.json is not the {name} of a run"):
             tokenize_corpus(corpus, out, tokenizer, overwrite=True)
     assert (out / "thesis.txt").read_text(encoding="utf-8") == "mine"
 
@@ -158,29 +145,21 @@ def test_a_run_that_dies_at_any_step_goes_on(
     tokenize_corpus(corpus, tmp_path / "whole", tokenizer, name, shard_tokens=100)
     expected = contents(tmp_path / "whole")
     patch_batches(2, monkeypatch)
-    replace, link = Path.replace, os.link
     left = 0
 
-    def count_down() -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise Died
+    def dying(step: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise Died
+            return step(*arguments)
 
-    def dying_replace(path: Path, target: Path) -> Path:
-        count_down()
-        return replace(path, target)
+        return run
 
-    def dying_link(source: Path, target: Path) -> None:
-        count_down()
-        link(source, target)
-
-    def dying_fsync(descriptor: int) -> None:
-        count_down()
-
-    monkeypatch.setattr(Path, "replace", dying_replace)
-    monkeypatch.setattr(os, "link", dying_link)
-    monkeypatch.setattr(os, "fsync", dying_fsync)
+    monkeypatch.setattr(Path, "replace", dying(Path.replace))
+    monkeypatch.setattr(os, "link", dying(os.link))
+    monkeypatch.setattr(os, "fsync", dying(lambda _: None))
     steps = 0
     while left <= 0:
         steps += 1

@@ -5,9 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import random
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -21,21 +18,11 @@ from bpe_tokenizer.corpus import merge_manifests
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.units import run_unit
-from bpe_tokenizer.errors import CorpusError, WriteError
+from bpe_tokenizer.errors import WriteError
 from bpe_tokenizer.readers import ReadOptions, find_inputs
 from line_documents import tokenize_corpus
 from token_files import contents, read_all
 
-PART = """
-import sys
-from bpe_tokenizer import BPETokenizer
-from functools import partial
-from bpe_tokenizer import corpus as corpora
-tokenize_corpus = partial(corpora.tokenize_corpus, documents="line")
-tokenizer, corpus, out, part, unit_bytes = sys.argv[1:]
-tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), "megatron", part=int(part), of=3,
-                unit_bytes=unit_bytes, threads=1)
-"""
 # The steps of an attempt at which something can happen.
 STEPS = ("__init__", "finish", "replace")
 MAX_STEPS = 10
@@ -46,22 +33,12 @@ class Killed(BaseException):
 
 
 class Scheduler:
-    """Runs every unit until one attempt of it ends well, and does the attempts much harm.
-
-    Args:
-        plan: The units.
-        output: The output directory.
-        tokenizer: The tokenizer.
-        seed: What happens to which attempt.
-        patch: Puts the harm into the steps of an attempt.
-    """
+    """Runs every unit until one attempt of it ends well, and does the attempts much harm, which it patches in."""
 
     def __init__(
         self, plan: Plan, output: Path, tokenizer: BPETokenizer, seed: int, patch: pytest.MonkeyPatch
     ) -> None:
-        self._plan = plan
-        self._output = output
-        self._tokenizer = tokenizer
+        self._plan, self._output, self._tokenizer = plan, output, tokenizer
         self._chance = random.Random(seed)
         self._left = 0
         self._harm: Callable[[], None] = lambda: None
@@ -127,18 +104,14 @@ class Scheduler:
         return run
 
 
-def write_corpus(path: Path, rows: int) -> None:
-    path.write_text("".join(f"low lower {number:06d} lowest\n" for number in range(rows)), encoding="utf-8")
-
-
-_SAMPLED = [pytest.mark.slow, pytest.mark.sampled(0.3)]
-
-
 @pytest.mark.parametrize(
     ("units", "seed"),
     [
         pytest.param(1000, 1, marks=pytest.mark.sampled(0.25, "long tests")),
-        *(pytest.param(10_000, seed, marks=_SAMPLED) for seed in range(3)),
+        *(
+            pytest.param(10_000, seed, marks=[pytest.mark.slow, pytest.mark.sampled(0.3)])
+            for seed in range(3)
+        ),
     ],
 )
 def test_a_thousand_tasks(
@@ -146,26 +119,13 @@ def test_a_thousand_tasks(
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # No power fails here.
     corpus = tmp_path / "c.txt"
-    write_corpus(corpus, 2 * units)
+    rows = (f"low lower {number:06d} lowest\n" for number in range(2 * units))
+    corpus.write_text("".join(rows), encoding="utf-8")
     unit_bytes = corpus.stat().st_size // units
     settings = CorpusSettings.of(tokenizer, ReadOptions(documents="line"), "megatron")
     plan = plan_units(find_inputs(corpus), settings, unit_bytes)
     assert len(plan.units) == units
     out, plain = tmp_path / "out", tmp_path / "plain"
-
-    # At first, real processes start the parts, and are killed.
-    tokenizer.save(tmp_path / "tokenizer")
-    command = [sys.executable, "-c", PART, *map(str, (tmp_path / "tokenizer", corpus, out))]
-    running = [subprocess.Popen([*command, str(part), str(unit_bytes)]) for part in (0, 0, 1)]
-    while len(list(out.glob("unit-*.json"))) < units // 20:
-        assert [process.poll() for process in running if process.returncode] == []
-        time.sleep(0.01)
-    for process in running:
-        process.kill()
-        process.wait()
-    with pytest.raises(CorpusError, match="units are missing"):
-        merge_manifests(out)
-
     with pytest.MonkeyPatch.context() as patch:
         scheduler = Scheduler(plan, out, tokenizer, seed, patch)
         scheduler.run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +31,14 @@ def contents(directory: Path) -> dict[str, bytes]:
 def visible(directory: Path) -> dict[str, bytes]:
     """The files of a run, without those that a killed one leaves."""
     return {name: data for name, data in contents(directory).items() if not name.startswith(".")}
+
+
+# What may happen to a finished file.
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "missing": Path.unlink,
+    "shorter": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "changed": lambda path: path.write_bytes(path.read_bytes()[:-1] + bytes([path.read_bytes()[-1] ^ 1])),
+}
 
 
 # What the readers of each format do, written from its documentation
