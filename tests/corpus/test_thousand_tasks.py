@@ -28,12 +28,15 @@ STEPS = ("__init__", "finish", "replace")
 MAX_STEPS = 10
 
 
+SLOW = [pytest.mark.slow, pytest.mark.sampled(0.3)]
+
+
 class Killed(BaseException):
     """The process is gone: nothing is cleaned up."""
 
 
 class Scheduler:
-    """Runs every unit until one attempt of it ends well, and does the attempts much harm, which it patches in."""
+    """Runs every unit until one attempt of it ends well, and does the attempts much harm."""
 
     def __init__(
         self, plan: Plan, output: Path, tokenizer: BPETokenizer, seed: int, patch: pytest.MonkeyPatch
@@ -108,10 +111,7 @@ class Scheduler:
     ("units", "seed"),
     [
         pytest.param(1000, 1, marks=pytest.mark.sampled(0.25, "long tests")),
-        *(
-            pytest.param(10_000, seed, marks=[pytest.mark.slow, pytest.mark.sampled(0.3)])
-            for seed in range(3)
-        ),
+        *(pytest.param(10_000, seed, marks=SLOW) for seed in range(3)),
     ],
 )
 def test_a_thousand_tasks(

@@ -56,19 +56,6 @@ def counts_of(items: list[tuple[bytes, int]]) -> Any:
     return pa.RecordBatch.from_arrays([pieces, numbers], names=["piece", "n"])
 
 
-@pytest.mark.sampled(0.25)
-@model_settings
-@pytest.mark.parametrize("size", [1, 17, 10_000])
-def test_batches_of_any_size_count_the_same(
-    settings: CountSettings, size: int, stdlib_texts: list[str]
-) -> None:
-    texts = documents(stdlib_texts)[: 100 * size]
-    batches = [table(texts[start : start + size]) for start in range(0, len(texts), size)]
-    counted = [count_texts(batch, settings) for batch in batches]
-    random.Random(0).shuffle(counted)
-    assert collect_counts(counted, settings) == settings.counts().add(texts)
-
-
 @model_settings
 @hypothesis_settings(max_examples=10)
 @given(texts=TEXTS, cuts=st.sets(st.integers(1, 20)), most=st.integers(1, 40), data=st.data())
@@ -134,14 +121,6 @@ def test_file_ranges_refuses(tmp_path: Path) -> None:
         file_ranges(tmp_path / "missing.txt")
     with pytest.raises(OptionError, match="range_bytes is 0"):
         file_ranges(__file__, 0)
-
-
-def test_merges_after_training_are_the_same(stdlib_texts: list[str]) -> None:
-    settings = CountSettings("gpt2", None)
-    counts = collect_counts((count_texts(table([text]), settings) for text in stdlib_texts), settings)
-    trained = BPETokenizer("gpt2", None).train_from_counts(counts, 1000, verbose=False)
-    local = BPETokenizer("gpt2", None).train(stdlib_texts, 1000, verbose=False)
-    assert trained.merges == local.merges
 
 
 def test_a_row_that_is_no_text_is_named(tokenizer: BPETokenizer) -> None:

@@ -93,12 +93,6 @@ def test_nothing() -> None:
         count_with_ray([], settings, partitions=PARTITIONS)
 
 
-def test_merges_are_the_same(stdlib_texts: list[str]) -> None:
-    counts = count_with_ray(dataset(stdlib_texts, 3), CountSettings("gpt2", None), partitions=PARTITIONS)
-    trained = BPETokenizer("gpt2", None).train_from_counts(counts, 1000, verbose=False)
-    assert trained.merges == BPETokenizer("gpt2", None).train(stdlib_texts, 1000, verbose=False).merges
-
-
 def killing(function: Callable[..., Iterator[Any]], kill: Callable[[], None]) -> Callable[..., Iterator[Any]]:
     """A task that is killed when it has given its first table away."""
 
@@ -197,22 +191,15 @@ def test_encoding(tokenizer: BPETokenizer, stdlib_texts: list[str]) -> None:
         encode_with_ray(dataset(["a"], 1), tokenizer, allowed_special={"<|none|>"}).take_all()
 
 
-def test_shards(tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    check_same_shards(tokenize_with_ray, tmp_path, tokenizer)
-
-
-def test_bad_rows_of_files(tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    check_bad_rows(tokenize_with_ray, tmp_path, tokenizer)
+@pytest.mark.parametrize("check", [check_same_shards, check_bad_rows, check_two_runs])
+def test_shards(check: Callable[..., None], tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    check(tokenize_with_ray, tmp_path, tokenizer)
 
 
 def test_a_worker_that_is_killed_while_it_writes_shards(
     tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_killed_workers(tokenize_with_ray, tmp_path, tokenizer, monkeypatch)
-
-
-def test_two_runs_at_once(tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    check_two_runs(tokenize_with_ray, tmp_path, tokenizer)
 
 
 def test_shards_of_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
@@ -227,12 +214,9 @@ def test_shards_of_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_counts_in_files(tmp_path: Path, stdlib_texts: list[str]) -> None:
-    check_counts(count_with_ray, tmp_path, stdlib_texts)
-
-
-def test_a_bad_row_of_files(tmp_path: Path, stdlib_texts: list[str]) -> None:
-    check_bad_row(count_with_ray, tmp_path, stdlib_texts)
+@pytest.mark.parametrize("check", [check_counts, check_bad_row])
+def test_counts_in_files(check: Callable[..., None], tmp_path: Path, stdlib_texts: list[str]) -> None:
+    check(count_with_ray, tmp_path, stdlib_texts)
 
 
 def test_workers_that_are_killed_while_they_write_counts(

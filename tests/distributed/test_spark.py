@@ -88,12 +88,6 @@ def test_nothing(spark: Any) -> None:
         count_with_spark([], settings, session=spark)
 
 
-def test_merges_are_the_same(spark: Any, stdlib_texts: list[str]) -> None:
-    counts = count_with_spark(frame(spark, stdlib_texts, 3), CountSettings("gpt2", None))
-    trained = BPETokenizer("gpt2", None).train_from_counts(counts, 1000, verbose=False)
-    assert trained.merges == BPETokenizer("gpt2", None).train(stdlib_texts, 1000, verbose=False).merges
-
-
 @pytest.mark.parametrize("stage", ["_counted", "_packed"])
 def test_a_worker_that_is_killed(
     spark: Any, stage: str, stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -164,22 +158,15 @@ def test_encoding(spark: Any, tokenizer: BPETokenizer, stdlib_texts: list[str]) 
         encode_with_spark(frame(spark, ["a"], 1), tokenizer, allowed_special={"<|none|>"}).collect()
 
 
-def test_shards(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    check_same_shards(tokenize_with_spark, tmp_path, tokenizer)
-
-
-def test_bad_rows_of_files(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    check_bad_rows(tokenize_with_spark, tmp_path, tokenizer)
+@pytest.mark.parametrize("check", [check_same_shards, check_bad_rows, check_two_runs])
+def test_shards(spark: Any, check: Callable[..., None], tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    check(tokenize_with_spark, tmp_path, tokenizer)
 
 
 def test_a_worker_that_is_killed_while_it_writes_shards(
     spark: Any, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_killed_workers(tokenize_with_spark, tmp_path, tokenizer, monkeypatch)
-
-
-def test_two_runs_at_once(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    check_two_runs(tokenize_with_spark, tmp_path, tokenizer)
 
 
 def test_shards_of_rows(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
@@ -194,12 +181,11 @@ def test_shards_of_rows(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_counts_in_files(spark: Any, tmp_path: Path, stdlib_texts: list[str]) -> None:
-    check_counts(count_with_spark, tmp_path, stdlib_texts)
-
-
-def test_a_bad_row_of_files(spark: Any, tmp_path: Path, stdlib_texts: list[str]) -> None:
-    check_bad_row(count_with_spark, tmp_path, stdlib_texts)
+@pytest.mark.parametrize("check", [check_counts, check_bad_row])
+def test_counts_in_files(
+    spark: Any, check: Callable[..., None], tmp_path: Path, stdlib_texts: list[str]
+) -> None:
+    check(count_with_spark, tmp_path, stdlib_texts)
 
 
 def test_workers_that_are_killed_while_they_write_counts(
