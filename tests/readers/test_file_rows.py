@@ -209,16 +209,6 @@ def test_limits_of_python_are_its_own() -> None:
         assert read_json(data) == python_json(data, "text")
 
 
-def test_rows_that_python_decides_are_put_between_the_others() -> None:
-    lines = [
-        b'{"text": "b%d", "x": NaN}' % number if number % 3 else b'{"text": "a%d"}' % number
-        for number in range(50)
-    ]
-    data = b"\n".join(lines)
-    assert read_json(data) == python_json(data, "text")
-    assert len(read_json(data)[0]) == 50
-
-
 def test_a_lone_surrogate_becomes_u_fffd_as_in_encoding() -> None:
     for text in ("\ud800", "a\udc00b", "\udc00\ud800", "\ud83d\ude42\ud83d", "\ud800\ud800x"):
         data = json.dumps({"text": text}).encode()
