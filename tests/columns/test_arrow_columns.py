@@ -170,41 +170,6 @@ def test_many_rows_on_threads(stdlib_texts: list[str]) -> None:
     assert TOKENIZER.decode_arrow(ids, threads=3).to_pylist() == rows
 
 
-@given(rows=st.lists(TEXTS, max_size=12), first=st.integers(0, 3), threads=st.integers(0, 3))
-def test_rows_of_buffers(rows: list[str], first: int, threads: int) -> None:
-    encoder = _core.Encoder(TOKENIZER.model.core)
-    data = np.frombuffer(b"???"[:first] + "".join(rows).encode(), np.uint8)
-    offsets = np.cumsum([first, *(len(row.encode()) for row in rows)], dtype=np.int64)
-    added = ([256], [257])
-    for special in (False, True):
-        found = encoder.encode_rows(data, offsets, special, threads, added)
-        expected = encoder.encode_ragged(rows, special, threads, added)
-        assert [part.tolist() for part in found] == [part.tolist() for part in expected]
-
-
-def test_memory_is_used_again_when_its_array_ends() -> None:
-    encoder = _core.Encoder(TOKENIZER.model.core)
-    results = []
-    for number in range(3):
-        rows = [f"low {number}" * 100_000] * 2
-        data = np.frombuffer("".join(rows).encode(), np.uint8)
-        offsets = np.array([0, len(data) // 2, len(data)])
-        ids, _ = encoder.encode_rows(data, offsets, False, 1 + number % 2)
-        results.append((ids, encoder.encode_ragged(rows)[0]))
-    for ids, expected in results:
-        assert np.array_equal(ids, expected)
-    ended = {ids.ctypes.data for pair in results for ids in pair}
-    assert len(ended) == 6
-    results.clear()
-    del ids, expected
-    ids, _ = encoder.encode_rows(data, offsets)
-    assert ids.ctypes.data in ended
-    # The array outlives the encoder, and may be written.
-    del encoder
-    ids[:] = 7
-    assert (ids == 7).all()
-
-
 def test_rows_of_buffers_that_are_wrong() -> None:
     encoder = _core.Encoder(TOKENIZER.model.core)
     data = np.frombuffer("aé".encode() + b"\xff", np.uint8)
@@ -247,13 +212,6 @@ def test_texts_are_those_of_the_rows(
     decoded = TOKENIZER.decode_arrow(chunked, skip, errors, threads=2)
     assert [len(chunk) for chunk in decoded.chunks] == [len(chunk) for chunk in chunked.chunks]
     assert decoded.to_pylist() == expected
-
-
-@given(rows=ROWS)
-def test_round_trip(rows: list[str | None]) -> None:
-    nfc = BPETokenizer(normalization=None).train(["low"], 258, verbose=False)
-    decoded = nfc.decode_arrow(nfc.encode_arrow(pa.array(rows, pa.string())))
-    assert decoded.to_pylist() == rows
 
 
 @given(

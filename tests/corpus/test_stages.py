@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -81,13 +79,3 @@ def test_closing_ends_the_threads() -> None:
     assert next(found) == 0
     found.close()
     assert not [thread for thread in threading.enumerate() if "ThreadPool" in thread.name]
-
-
-def test_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> Any:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
-    order: list[int] = []
-    assert list(ordered_map(order.append, range(9), workers=1, size=size, limit=4)) == [None] * 9
-    assert order == list(range(9))

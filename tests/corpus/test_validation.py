@@ -21,7 +21,6 @@ from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.validation import (
     SplitShard,
     is_validation,
-    select_documents,
     split_format,
 )
 from bpe_tokenizer.errors import CorpusError, WriteError
@@ -57,17 +56,6 @@ def test_the_share(fraction: float) -> None:
 def test_the_choice_stays() -> None:
     # A later version must divide a corpus in the same way.
     assert chosen(["low", "lower", "lowest", "", "日本語"], 0.5) == [False, True, False, False, False]
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=20))
-def test_select_documents(documents: list[tuple[int, bool]]) -> None:
-    lengths = np.array([length for length, _ in documents], dtype=np.int64)
-    which = np.array([side for _, side in documents], dtype=np.bool_)
-    ids = np.repeat(np.arange(len(documents)), lengths).astype(np.uint32)
-    found, found_lengths = select_documents(ids, lengths, which)
-    expected = [(number, length) for number, (length, side) in enumerate(documents) if side]
-    assert found.tolist() == [number for number, length in expected for _ in range(length)]
-    assert found_lengths.tolist() == [length for _, length in expected]
 
 
 # Files

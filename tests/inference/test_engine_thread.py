@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
@@ -53,8 +54,14 @@ def test_an_engine_that_fails_in_its_thread() -> None:
     thread.close()
 
 
+def endless(callback: Callable[[int], bool]) -> bool:
+    return all(map(callback, itertools.count()))
+
+
 @pytest.mark.parametrize("is_queued", [False, True])
-def test_an_interrupt_while_an_engine_is_started_ends_it(is_queued: bool) -> None:
+def test_an_interrupt_while_an_engine_is_started_ends_it(
+    is_queued: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Interrupted(SimpleQueue[Any]):
         """Its first call is interrupted."""
 
@@ -67,43 +74,40 @@ def test_an_interrupt_while_an_engine_is_started_ends_it(is_queued: bool) -> Non
             if not self.left:
                 raise KeyboardInterrupt
 
-    def engine(callback: Any) -> None:
-        for new_id in itertools.count():
-            if not callback(new_id):
-                break
-
+    monkeypatch.setattr(engine_thread, "SimpleQueue", Interrupted)
     thread = EngineThread()
-    thread._jobs.put(None)
-    thread._jobs = jobs = Interrupted()
-    worker = threading.Thread(target=engine_thread._work, args=(jobs,), daemon=True)
-    worker.start()
     with pytest.raises(KeyboardInterrupt):
-        next(thread.iterate(engine, Cancellation()))
-    jobs.put(None)
-    worker.join(5)
-    assert not worker.is_alive()
+        next(thread.iterate(endless, Cancellation()))
+    thread.close()
 
 
 def test_an_engine_ends_if_a_second_interrupt_keeps_it_from_being_notified(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def interrupted(handover: Any) -> None:
-        handover._is_stopped = True
-        raise KeyboardInterrupt
+    class Interrupted(threading.Condition):
+        comes = False
 
-    monkeypatch.setattr(engine_thread._Handover, "stop", interrupted)
+        def notify_all(self) -> None:
+            if Interrupted.comes:
+                Interrupted.comes = False
+                raise KeyboardInterrupt
+            super().notify_all()
+
     thread = EngineThread()
-    ids = thread.iterate(lambda callback: all(map(callback, itertools.count())), Cancellation())
+    monkeypatch.setattr(threading, "Condition", Interrupted)
+    ids = thread.iterate(endless, Cancellation())
     assert next(ids) == 0
     time.sleep(0.05)
+    Interrupted.comes = True
     with pytest.raises(KeyboardInterrupt):
         ids.close()  # type: ignore[attr-defined]
     thread.close()
 
 
 def test_a_forgotten_thread_ends() -> None:
+    before = {*threading.enumerate()}
     thread = EngineThread()
-    system_thread = thread._thread
+    (system_thread,) = {*threading.enumerate()} - before
     list(thread.iterate(lambda callback: callback(1), Cancellation()))
     del thread
     gc.collect()

@@ -7,6 +7,7 @@ import gc
 import itertools
 import threading
 import time
+from concurrent.futures import Future
 from random import Random
 
 import pytest
@@ -17,7 +18,22 @@ from bpe_tokenizer.inference.fair_lock import FairLock
 from counting_model import Counting
 
 
-def test_threads_wait_in_the_order_of_asking() -> None:
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[FairLock]:
+    """The lock of each request that was made."""
+    made: list[FairLock] = []
+    acquire = FairLock.acquire
+
+    def recorded(lock: FairLock) -> Future[None]:
+        ticket = acquire(lock)
+        made.append(lock)
+        return ticket
+
+    monkeypatch.setattr(FairLock, "acquire", recorded)
+    return made
+
+
+def test_threads_wait_in_the_order_of_asking(requests: list[FairLock]) -> None:
     loaded = Counting(pause=0.002)
     model = LanguageModel(loaded)
     order: list[int] = []
@@ -30,9 +46,9 @@ def test_threads_wait_in_the_order_of_asking() -> None:
         order.append(index)
 
     threads = [threading.Thread(target=work, args=(index,)) for index in range(10, 18)]
-    for count, thread in enumerate(threads, start=1):
+    for count, thread in enumerate(threads, start=2):
         thread.start()
-        while len(model._fair_lock._waiting) < count:
+        while len(requests) < count:
             time.sleep(0.001)
     assert len(list(first)) == 49
     for thread in threads:
@@ -80,7 +96,7 @@ def test_who_would_wait_for_itself_is_told() -> None:
     asyncio.run(tasks())
 
 
-def test_waiting_can_be_cancelled() -> None:
+def test_waiting_can_be_cancelled(requests: list[FairLock]) -> None:
     model = LanguageModel(Counting())
     first = model.generate([5])
     next(first)
@@ -88,7 +104,7 @@ def test_waiting_can_be_cancelled() -> None:
     found: list[list[int]] = []
     thread = threading.Thread(target=lambda: found.append(list(waiting)))
     thread.start()
-    while not model._fair_lock._waiting:
+    while len(requests) < 2:
         time.sleep(0.001)
     waiting.cancel()
     thread.join(10)

@@ -340,10 +340,7 @@ def test_commands(
     assert json.loads(capsys.readouterr().out)["disagreements"]["lines"] == len([*filter(None, TEXTS)])
     options = ("--field", "body", "--on-error", "skip", "--input-format", "jsonl")
     size = sum(len(text.encode()) for text in TEXTS)
-    for arguments, documents in (
-        (["--corpus", directory], len(TEXTS) + 1),
-        (["--corpus", "-", *options], None),
-    ):
+    for source, documents in (((directory,), len(TEXTS) + 1), (("-", *options), None)):
         lines = gzip.compress(as_jsonl(TEXTS, "body") + b"oops\n")
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines)))
         assert run("report", "-t", saved, "--json", "--corpus", *source) == 0

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -41,19 +40,6 @@ def no_readers() -> bool:
     return not readers()
 
 
-def test_items_arrive_in_order_and_then_the_error() -> None:
-    def items() -> Generator[int, None, None]:
-        yield from range(100)
-        raise ValueError("at the end")
-
-    with Prefetcher(items(), lambda _: 1, 3) as prefetcher:
-        assert [next(prefetcher) for _ in range(100)] == list(range(100))
-        with pytest.raises(ValueError, match="at the end"):
-            next(prefetcher)
-        assert list(prefetcher) == []
-    assert no_readers()
-
-
 def test_at_most_so_many_bytes_wait() -> None:
     made = 0
 
@@ -70,23 +56,6 @@ def test_at_most_so_many_bytes_wait() -> None:
         time.sleep(0.1)
         assert made == 4
         assert list(prefetcher) == [4, 4, 100, 4]
-
-
-def test_closing_ends_the_thread_and_the_generator() -> None:
-    ended = threading.Event()
-
-    def items() -> Generator[int, None, None]:
-        try:
-            while True:
-                yield 1
-        finally:
-            ended.set()
-
-    prefetcher = Prefetcher(items(), lambda _: 1, 2)
-    assert next(prefetcher) == 1
-    prefetcher.close()
-    assert ended.is_set()
-    assert no_readers()
 
 
 def refuse(*_: object) -> None:
