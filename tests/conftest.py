@@ -98,13 +98,8 @@ def stdlib_files() -> list[Path]:
     """Some sources of the standard library."""
     library = Path(sysconfig.get_paths()["stdlib"])
     names = [
-        "argparse.py",
-        "ast.py",
-        "datetime.py",
-        "difflib.py",
-        "inspect.py",
-        "json/decoder.py",
-        "textwrap.py",
+        *("argparse.py", "ast.py", "datetime.py", "difflib.py"),
+        *("inspect.py", "json/decoder.py", "textwrap.py"),
     ]
     return [path for path in map(library.joinpath, names) if path.is_file()]
 

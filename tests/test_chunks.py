@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_tokenizer import (
-    BPETokenizer,
-    OptionError,
-)
+from bpe_tokenizer import BPETokenizer, OptionError
 from linear import assert_linear
 from small_tokenizers import hard_texts, relaxed, tiny
 

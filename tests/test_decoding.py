@@ -14,13 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_tokenizer import (
-    ArgumentTypeError,
-    BPETokenizer,
-    DecodingError,
-    OptionError,
-    UnknownIdError,
-)
+from bpe_tokenizer import ArgumentTypeError, BPETokenizer, DecodingError, OptionError, UnknownIdError
 from small_tokenizers import hard_texts, relaxed, tiny, without_surrogates
 
 # -- decoding ------------------------------------------------------------------------------------------

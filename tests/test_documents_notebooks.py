@@ -12,14 +12,7 @@ import pytest
 
 from bpe_tokenizer import reference
 from bpe_tokenizer.reference import BasicBPE, BPETokenizerSimple, RegexBPE
-from seed_documents import (
-    DIFFERENT,
-    cells,
-    check_signatures,
-    document,
-    run,
-    seed_directory,
-)
+from seed_documents import DIFFERENT, cells, check_signatures, document, run, seed_directory
 
 pytestmark = pytest.mark.fixtures
 

@@ -27,12 +27,7 @@ from bpe_tokenizer import BPETokenizer, ModelFileNotFoundError, reference
 from bpe_tokenizer.cli import main
 from bpe_tokenizer.cli.app import create_app
 from bpe_tokenizer.cli.commands import option_name
-from bpe_tokenizer.reference import (
-    BasicBPE,
-    NaiveBPETokenizer,
-    RegexBPETokenizer,
-    words,
-)
+from bpe_tokenizer.reference import BasicBPE, NaiveBPETokenizer, RegexBPETokenizer, words
 from seed_documents import (
     DIFFERENT,
     cells,
@@ -161,7 +156,7 @@ def test_the_functions_of_the_chapters_of_002(seeds: Path) -> None:
     ours = [name for name in functions if hasattr(words, name)]
     assert len(functions) == 17
     assert sorted(set(functions) - set(ours)) == [
-        *("detect_best_backend", "run_with_llama_cpp", "run_with_mlx", "run_with_openvino"),
+        *("detect_best_backend", "run_with_llama_cpp", "run_with_mlx", "run_with_openvino")
     ]
     theirs: dict[str, Any] = {}
     run(

@@ -12,11 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oracle
-from bpe_tokenizer import (
-    GPT2_SPLIT_PATTERN,
-    BPETokenizer,
-    OptionError,
-)
+from bpe_tokenizer import GPT2_SPLIT_PATTERN, BPETokenizer, OptionError
 from small_tokenizers import hard_texts, relaxed, tiny, without_surrogates
 
 # -- round trips ---------------------------------------------------------------------------------------

@@ -60,10 +60,7 @@ HABITS: dict[str, list[tuple[str, str]]] = {
         ("bpe_tokenizer.load('cl100k_base')", "!! for a download pass download=True"),
         ("bpe_tokenizer.load('cl100k')", "!! not a published name"),
         ("ranks = {bytes([byte]): byte for byte in range(256)} | {b'lo': 256, b'low': 257}", ""),
-        (
-            "enc = tiktoken.Encoding('m', pat_str=r'\\w+|\\W+', mergeable_ranks=ranks, special_tokens={})",
-            "",
-        ),
+        ("enc = tiktoken.Encoding('m', pat_str=r'\\w+|\\W+', mergeable_ranks=ranks, special_tokens={})", ""),
         ("enc.decode(enc.encode('low lower'))", "'low lower'"),
         ("tokenizer = BPETokenizer.from_tiktoken(enc)", ""),
         ("tokenizer.encode('low') == enc.encode('low')", "True"),
@@ -98,10 +95,7 @@ HABITS: dict[str, list[tuple[str, str]]] = {
         ("tokenizer('low', return_tensors='np')['input_ids'].shape", "(1, 1)"),
         ("tokenizer(['low', 'the low'], padding=True)", "!! tokenizer.pad_token = tokenizer.eos_token"),
         ("tokenizer.pad_token = tokenizer.eos_token", ""),
-        (
-            "tokenizer(['low', 'a low'], padding=True, truncation=True, max_length=2, return_tensors='np')",
-            "",
-        ),
+        ("tokenizer(['low', 'a low'], padding=True, truncation=True, max_length=2, return_tensors='np')", ""),
         ("tokenizer(['low', 'the low'], return_tensors='np')", "!! pass padding=True"),
         ("tokenizer('low', truncation=True)", "!! needs max_length"),
         ("tokenizer('low', 'lower')", "!! add_special_tokens must be True or False, not str"),

@@ -12,27 +12,12 @@ import bpe_tokenizer
 from bpe_tokenizer import BPETokenizer
 
 ROOMS = [
-    "chat",
-    "compat",
-    "corpus",
-    "distributed",
-    "formats",
-    "inference",
-    "reference",
-    "train",
-    "view",
-    "cli",
+    *("chat", "compat", "corpus", "distributed", "formats"),
+    *("inference", "reference", "train", "view", "cli"),
 ]
 LIBRARIES = [
-    "typer",
-    "rich",
-    "jinja2",
-    "asyncio",
-    "http.client",
-    "tiktoken",
-    "torch",
-    "tokenizers",
-    "pyarrow",
+    *("typer", "rich", "jinja2", "asyncio", "http.client"),
+    *("tiktoken", "torch", "tokenizers", "pyarrow"),
 ]
 
 

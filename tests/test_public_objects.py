@@ -225,14 +225,8 @@ def test_help_of_the_tokenizer_lists_public_methods_in_the_order_of_their_use() 
     own = {name: value for name, value in vars(BPETokenizer).items() if not name.startswith("_")}
     assert [name for name, value in own.items() if not inspect.getdoc(value)] == []
     stages = [
-        "train",
-        "load",
-        "save",
-        "add_special_tokens",
-        "encode_batch",
-        "decode_batch",
-        "chat",
-        "visualize",
+        *("train", "load", "save", "add_special_tokens"),
+        *("encode_batch", "decode_batch", "chat", "visualize"),
     ]
     assert [name for name in own if name in stages] == stages
     shown = pydoc.plain(pydoc.render_doc(BPETokenizer))

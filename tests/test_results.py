@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpe_tokenizer import (
-    BPETokenizer,
-    EncodingResult,
-    MissingDependencyError,
-    OptionError,
-)
+from bpe_tokenizer import BPETokenizer, EncodingResult, MissingDependencyError, OptionError
 from small_tokenizers import tiny
 
 

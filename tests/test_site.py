@@ -20,15 +20,9 @@ DOCS = ROOT / "docs"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md")])
 # Modules whose `__all__` is public. The root is the first: an object has its page under its shortest name.
 PUBLIC = (
-    "bpe_tokenizer",
-    "bpe_tokenizer.chat",
-    "bpe_tokenizer.inference",
-    "bpe_tokenizer.corpus",
-    "bpe_tokenizer.distributed",
-    "bpe_tokenizer.patterns",
-    "bpe_tokenizer.compat.tiktoken",
-    "bpe_tokenizer.compat.tokenizers",
-    "bpe_tokenizer.compat.transformers",
+    *("bpe_tokenizer", "bpe_tokenizer.chat", "bpe_tokenizer.inference", "bpe_tokenizer.corpus"),
+    *("bpe_tokenizer.distributed", "bpe_tokenizer.patterns", "bpe_tokenizer.compat.tiktoken"),
+    *("bpe_tokenizer.compat.tokenizers", "bpe_tokenizer.compat.transformers"),
     "bpe_tokenizer.reference",
 )
 # The version has a paragraph instead of a directive.

@@ -400,22 +400,8 @@ def test_large_chunks_of_any_model_stream(seed: int) -> None:
     )
     tokenizer = BPETokenizer.from_model(Model(core))
     parts = [
-        "<m>",
-        "ab",
-        " ",
-        "  ",
-        "a",
-        "b",
-        "c",
-        "é",
-        "\n",
-        "x",
-        "e\u0301",
-        "\u0301",
-        "中",
-        "가",
-        "\u11a8",
-        "ﬁ",
+        *("<m>", "ab", " ", "  ", "a", "b", "c", "é", "\n"),
+        *("x", "e\u0301", "\u0301", "中", "가", "\u11a8", "ﬁ"),
     ]
     parts += ["A", "İ", "'ll", "12", "\r\n", "🙂", "\u2003"]
     few = rng.sample(parts, 3)

@@ -27,9 +27,7 @@ MARKS = "\u0301\u0323\u0345\u0327"
 
 
 def model(
-    normalizers: Sequence[Any] = (),
-    pre_tokenizers: Sequence[Any] = (GPT2,),
-    added: Sequence[AddedToken] = (),
+    normalizers: Sequence[Any] = (), pre_tokenizers: Sequence[Any] = (GPT2,), added: Sequence[AddedToken] = ()
 ) -> BPETokenizer:
     tokens = {byte: bytes([byte]) for byte in range(256)} | {t.id: t.content.encode() for t in added}
     core = _core.Model(

@@ -15,12 +15,7 @@ from typing import Any
 import pytest
 
 import bpe_tokenizer
-from bpe_tokenizer import (
-    ArgumentTypeError,
-    BPETokenizer,
-    OptionError,
-    TokenizerFileNotFoundError,
-)
+from bpe_tokenizer import ArgumentTypeError, BPETokenizer, OptionError, TokenizerFileNotFoundError
 from small_tokenizers import tiny
 
 PUBLIC = [name for name in dir(BPETokenizer) if not name.startswith("_")]

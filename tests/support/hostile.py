@@ -11,27 +11,13 @@ import sys
 from collections.abc import Iterator
 
 __all__ = [
-    "LONE_SURROGATES",
-    "after_a_letter",
-    "code_points",
-    "contractions",
-    "hostile_texts",
-    "long_runs",
-    "mixed_newlines",
-    "random_mixtures",
-    "special_token_texts",
-    "zero_bytes",
+    *("LONE_SURROGATES", "after_a_letter", "code_points", "contractions", "hostile_texts", "long_runs"),
+    *("mixed_newlines", "random_mixtures", "special_token_texts", "zero_bytes"),
 ]
 
 # Lone high, lone low, the wrong way round, before a pair, inside a word, before a space.
 LONE_SURROGATES = (
-    "\ud800",
-    "\udfff",
-    "\udc00\ud800",
-    "a\ud83db",
-    "\ud83d\ud83d\ude00",
-    "x \udbff y",
-    "'\ud800s",
+    *("\ud800", "\udfff", "\udc00\ud800", "a\ud83db", "\ud83d\ud83d\ude00", "x \udbff y", "'\ud800s"),
     "\ud800" * 50,
 )
 
@@ -67,35 +53,18 @@ def long_runs(length: int = 2000) -> Iterator[str]:
 
 def mixed_newlines() -> Iterator[str]:
     """Line ends of every kind, before, between and behind words, spaces and signs."""
-    for before, end, after in itertools.product(
-        ("", "a", " ", "!", "1"), _LINE_ENDS, ("", "b", "  ", "?", "\n")
-    ):
+    befores, afters = ("", "a", " ", "!", "1"), ("", "b", "  ", "?", "\n")
+    for before, end, after in itertools.product(befores, _LINE_ENDS, afters):
         yield before + end + after
     yield "".join(f"line {i}{end}" for i, end in enumerate(_LINE_ENDS * 3))
 
 
 def contractions() -> Iterator[str]:
     """Contractions in every case, with the long s and the Kelvin sign that case folding brings in."""
-    endings = (
-        "s",
-        "t",
-        "re",
-        "ve",
-        "m",
-        "ll",
-        "d",
-        "ſ",
-        "S",
-        "K",
-        "k",
-        "RE",
-        "vE",
-        "lL",
-        "ſs",
-        "st",
-        "ss",
-        "ﬆ",
-    )
+    endings = [
+        *("s", "t", "re", "ve", "m", "ll", "d", "ſ", "S"),
+        *("K", "k", "RE", "vE", "lL", "ſs", "st", "ss", "ﬆ"),
+    ]
     for apostrophe, ending in itertools.product(("'", "’", "''", " '"), endings):
         for word in ("it", "IT", "", "日", "1", " "):
             yield f"{word}{apostrophe}{ending}"
@@ -135,12 +104,5 @@ def random_mixtures(count: int, seed: int = 0) -> Iterator[str]:
 
 def hostile_texts(mixtures: int = 2000) -> list[str]:
     """Everything but the code points and the texts of special tokens."""
-    return [
-        "",
-        *LONE_SURROGATES,
-        *long_runs(),
-        *mixed_newlines(),
-        *contractions(),
-        *zero_bytes(),
-        *random_mixtures(mixtures),
-    ]
+    made = (long_runs(), mixed_newlines(), contractions(), zero_bytes(), random_mixtures(mixtures))
+    return ["", *LONE_SURROGATES, *itertools.chain(*made)]

@@ -61,35 +61,16 @@ def nested() -> list[Any]:
 
 def values() -> dict[str, Any]:
     """The hostile values by name, made anew: some can be used once."""
+    integers = (-1, 2**32, 2**63, 2**64, 2**70, -(2**70), True, 1.5)
+    texts = ("\ud800", "a\0b", "", "(")
+    lists: tuple[Any, ...] = (["\ud800"], ["a\0b"], [2**70], [None], [b"a"], [(b"a", b"b")], [None, 97])
+    mappings: tuple[Any, ...] = ({5: 5}, {5, None}, {"\ud800": 300}, range(97, 99), b"\xff", None)
+    messages = [{"role": "user", "content": "\ud800"}], [{"role": 5, "content": 5}]
     return {
-        **{str(number): number for number in (-1, 2**32, 2**63, 2**64, 2**70, -(2**70), True, 1.5)},
-        "10**5000": 10**5000,
-        "nan": float("nan"),
-        "inf": float("inf"),
-        "None": None,
-        "object": object(),
-        "surrogate": "\ud800",
-        "nul": "a\0b",
-        "empty": "",
-        "(": "(",
-        "long": "x" * 5000,
-        "bytes": b"\xff",
-        "dict": {5: 5},
-        "set": {5, None},
-        "[surrogate]": ["\ud800"],
-        "[nul]": ["a\0b"],
-        "[2**70]": [2**70],
-        "[None]": [None],
-        "[bytes]": [b"a"],
-        "nested": nested(),
-        "[nested]": [nested()],
-        "pairs": [(b"a", b"b")],
-        "{surrogate}": {"\ud800": 300},
-        "items": [None, 97],
-        "nasty": Nasty(),
-        "[nasty]": [Nasty()],
-        "iterator": iter([97]),
-        "range": range(97, 99),
+        **{repr(value): value for value in (*integers, *texts, *lists, *mappings, *messages)},
+        **{"10**5000": 10**5000, "nan": float("nan"), "inf": float("inf"), "long": "x" * 5000},
+        **{"object": object(), "nested": nested(), "[nested]": [nested()], "iterator": iter([97])},
+        **{"nasty": Nasty(), "[nasty]": [Nasty()]},
         "0-d": np.array(5),
         "2-d": np.zeros((2, 2), int),
         "big-endian": np.array([97], ">u4"),
@@ -104,8 +85,6 @@ def values() -> dict[str, Any]:
         "path surrogate": Path("\ud800"),
         "path bytes": Pathlike(b"x"),
         "no path": Pathlike(5),
-        "message": [{"role": "user", "content": "\ud800"}],
-        "messages": [{"role": 5, "content": 5}],
     }
 
 
@@ -113,37 +92,14 @@ def arguments(tokenizer: BPETokenizer) -> dict[str, Any]:
     """A good value of each argument that has no default."""
     talk = [{"role": "user", "content": "ab"}]
     return {
-        "array": pyarrow.array(["ab"]),
-        "text": "ab",
-        "texts": ["ab"],
-        "data": b"ab",
-        "ids": [97],
-        "batch_ids": [[97]],
-        "rows": [[97]],
-        "token": "a",
-        "token_id": 97,
-        "tokens": ["a"],
-        "name": "n",
-        "corpus": ["ab ab"],
-        "new_vocab_size": 262,
-        "text_stream": ["ab"],
-        "max_tokens": 3,
-        "messages": talk,
-        "conversations": [talk],
-        "paths": ["text"],
-        "path": "saved.json",
-        "format": "base64-json",
-        "directory": "saved",
-        "n": 258,
-        "normalization": None,
-        "special_tokens": ["<x>"],
-        "vocab": {byte: bytes([byte]) for byte in range(256)},
-        "max_bytes": 100,
-        "model": tokenizer.model,
-        "counts": tokenizer.count("ab"),
-        "source": "saved.json",
-        "model_name_or_path": "saved.json",
-        "model_path": "missing",
+        **{"array": pyarrow.array(["ab"]), "text": "ab", "texts": ["ab"], "data": b"ab", "ids": [97]},
+        **{"batch_ids": [[97]], "rows": [[97]], "token": "a", "token_id": 97, "tokens": ["a"], "name": "n"},
+        **{"corpus": ["ab ab"], "new_vocab_size": 262, "text_stream": ["ab"], "max_tokens": 3},
+        **{"messages": talk, "conversations": [talk], "paths": ["text"], "path": "saved.json"},
+        **{"format": "base64-json", "directory": "saved", "n": 258, "normalization": None},
+        **{"special_tokens": ["<x>"], "max_bytes": 100, "model": tokenizer.model},
+        **{"counts": tokenizer.count("ab"), "source": "saved.json", "model_name_or_path": "saved.json"},
+        **{"model_path": "missing", "vocab": {byte: bytes([byte]) for byte in range(256)}},
     }
 
 
@@ -202,10 +158,8 @@ def run(part: int, parts: int) -> None:
             usual = {each.name: good[each.name] for each in parameters if each.default is each.empty}
             if name == "decode_arrow":
                 usual["array"] = pyarrow.array([[97]])
-            known = {each.name for each in parameters}
-            usual |= {
-                key: value for key, value in (("verbose", False), ("local_files_only", True)) if key in known
-            }
+            quiet = {"verbose": False, "local_files_only": True}
+            usual |= {each.name: quiet[each.name] for each in parameters if each.name in quiet}
             for parameter in parameters:
                 for label, value in values().items():
                     count += 1

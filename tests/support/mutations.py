@@ -12,14 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 __all__ = [
-    "HOSTILE",
-    "INSERTED",
-    "NUMBERS",
-    "VALUES",
-    "break_bytes",
-    "break_json",
-    "break_numbers",
-    "hopeless",
+    *("HOSTILE", "INSERTED", "NUMBERS", "VALUES", "break_bytes"),
+    *("break_json", "break_numbers", "hopeless"),
 ]
 
 # A name that sets a terminal's title, turns the text around, begins a line and fills the screen.
@@ -27,20 +21,8 @@ HOSTILE = "\x1b]0;x\x07\u202e\n\x9b" + "k" * 20_000
 
 # Not UTF-8, a byte order mark, zero bytes, line ends, quotes, too large a number, a lone surrogate.
 INSERTED = (
-    b"\xff",
-    b"\xc3",
-    b"\xed\xa0\x80",
-    b"\xef\xbb\xbf",
-    b"\0\0\0\0",
-    b"\r\n\r\n",
-    b'"',
-    b"{[",
-    b" ",
-    b"9" * 400,
-    b"-1",
-    b"\\ud800",
-    b"1e999",
-    HOSTILE.encode(),
+    *(b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\0\0\0\0", b"\r\n\r\n", b'"', b"{[", b" "),
+    *(b"9" * 400, b"-1", b"\\ud800", b"1e999", HOSTILE.encode()),
 )
 
 # In the place of a count or a length.
@@ -48,52 +30,18 @@ NUMBERS = (0, 1, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63, 2**64 - 
 
 # In the place of any value.
 VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    -1,
-    0,
-    1.5,
-    2**31,
-    2**32 - 1,
-    2**32,
-    2**64,
-    10**400,
-    "",
-    " ",
-    "a",
-    "a b",
-    "\0",
-    "\ufffe",
-    "日本",
-    "(",
-    "(?<a>x)+",
-    HOSTILE,
-    [],
-    {},
-    [[]],
-    [None],
-    [1, 2, 3],
-    {"": None},
-    {"type": "Sequence"},
-    {"type": "Unheard"},
-    {HOSTILE: HOSTILE},
+    *(None, True, False, -1, 0, 1.5, 2**31, 2**32 - 1, 2**32, 2**64, 10**400),
+    *("", " ", "a", "a b", "\0", "\ufffe", "日本", "(", "(?<a>x)+", HOSTILE),
+    *([], {}, [[]], [None], [1, 2, 3]),
+    *({"": None}, {"type": "Sequence"}, {"type": "Unheard"}, {HOSTILE: HOSTILE}),
 )
 
 
 def hopeless() -> Iterator[bytes]:
     """What is no tokenizer file in any format."""
     yield from (
-        b"",
-        b"\0",
-        b"\n",
-        b"{",
-        b"[]",
-        b"null",
-        b"{}",
-        b'{"version":"1.0"}',
-        b"\xff\xfe{\0}\0",
-        b"GGUF",
+        *(b"", b"\0", b"\n", b"{", b"[]", b"null", b"{}"),
+        *(b'{"version":"1.0"}', b"\xff\xfe{\0}\0", b"GGUF"),
     )
     yield b"[" * 200_000
     yield b'{"a":' * 200_000

@@ -24,20 +24,8 @@ if TYPE_CHECKING:
     import tiktoken
 
 __all__ = [
-    "END",
-    "PAD",
-    "PATTERN",
-    "TEXTS",
-    "TINY",
-    "FileServer",
-    "bytes_and",
-    "core",
-    "encoding",
-    "fill_cache",
-    "ids",
-    "merged",
-    "running",
-    "their_encoding",
+    *("END", "PAD", "PATTERN", "TEXTS", "TINY", "FileServer", "bytes_and", "core"),
+    *("encoding", "fill_cache", "ids", "merged", "running", "their_encoding"),
 ]
 
 
