@@ -28,13 +28,11 @@ from bpe_tokenizer import (
 )
 from bpe_tokenizer.model import (
     AddedToken,
-    Decoder,
     Metaspace,
     Model,
     Normalizer,
     PlainNormalizer,
     PrefixSpace,
-    Prepend,
     PreTokenizer,
     Replace,
     Split,
@@ -45,6 +43,7 @@ from bpe_tokenizer.special_tokens import AllowedSpecial
 from hostile import LONE_SURROGATES, hostile_texts, special_token_texts
 from linear import assert_linear
 from sampling import sample
+from small_tokenizers import BYTES, characters_model, parts
 
 SPECIAL = ["<|a|>", "<|a|><|b|>", "b|>", "<|"]
 TEXTS = [text for text in hostile_texts(300) if len(text) < 5000]
@@ -127,49 +126,87 @@ def test_sequences_of_patterns_stream(patterns: list[str], stdlib_texts: list[st
     assert_streams(tokenizer, rng.sample(TEXTS, 200), rng)
 
 
-FLAGS = ["single_word", "lstrip", "rstrip", "normalized"]
+NAMED = [resolve_split_pattern(name)[0] for name in NAMED_PATTERNS]
+FORMS: list[Any] = ["NFC", "NFD", "NFKC", "Lowercase", "StripAccents"]
+NORMALIZERS: list[Normalizer] = [
+    *(PlainNormalizer(form) for form in FORMS),
+    *(Strip(strip_left=left, strip_right=not left) for left in (True, False)),
+    Replace("Replace", "x ", "ab"),
+]
+SCHEMES: list[Any] = ["always", "first", "never"]
+FURTHER: list[PreTokenizer] = [
+    *(PrefixSpace(), Split(pattern=r"\p{N}", behavior="MergedWithNext")),
+    *(Metaspace(prepend_scheme=each) for each in SCHEMES),
+]
+CONTENTS = ["<m>", "ab", "a b", " x ", "é", "abc", "e\u0301", "中", "\n", "a" * 300, "x" * 9000]
+PARTS = [
+    *("<m>", "ab", " ", "  ", "a", "b", "c", "é", "\n", "x", "e\u0301", "\u0301", "中", "가", "\u11a8", "ﬁ"),
+    *("A", "İ", "'ll", "12", "\r\n", "🙂", "\u2003"),
+]
+
+
+def any_model(rng: random.Random, contents: list[str]) -> BPETokenizer:
+    """Added tokens with flags, normalisers, patterns and further steps."""
+    flags = ("special", "single_word", "lstrip", "rstrip", "normalized")
+    tokens = [
+        AddedToken(content, 300 + index, **{flag: rng.random() < 0.3 for flag in flags})
+        for index, content in enumerate(rng.sample(contents, rng.choice([0, 1, 3, 5])))
+    ]
+    merges = ["a|b", "ab|c", " | ", " |a", "b|a", "\n| ", "a|a", "x| "]
+    pairs = parts(merges)
+    vocab = BYTES | {256 + rank: left + right for rank, (left, right) in enumerate(pairs)}
+    further = [rng.choice(FURTHER)] if rng.random() < 0.3 else []
+    core = _core.Model(
+        vocab | {token.id: token.content.encode() for token in tokens},
+        pairs,
+        normalizers=rng.sample(NORMALIZERS, rng.choice([0, 0, 1, 1, 2])),
+        pre_tokenizers=[Split(pattern=rng.choice([*PATTERNS, *NAMED])), *further],
+        added_tokens=tokens,
+    )
+    return BPETokenizer.from_model(Model(core))
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_added_tokens_with_flags_stream(seed: int) -> None:
+def test_small_chunks_of_any_model_stream(seed: int) -> None:
     rng = random.Random(seed)
-    contents = ["<m>", "ab", "a b", " x ", "é", "abc", "b", "<m><m>"]
-    tokens = [
-        AddedToken(content, 256 + index, **{flag: rng.random() < 0.4 for flag in ("special", *FLAGS)})
-        for index, content in enumerate(rng.sample(contents, 5))
-    ]
-    core = _core.Model(
-        {byte: bytes([byte]) for byte in range(256)} | {t.id: t.content.encode() for t in tokens},
-        [],
-        split_patterns=[r"\w+|\s+|[^\w\s]+"],
-        normalization=rng.choice([None, "NFD"]),
-        added_tokens=tokens,
+    assert_streams(
+        any_model(rng, CONTENTS[:-2]), ["".join(rng.choices(PARTS, k=30)) for _ in range(200)], rng
     )
-    tokenizer = BPETokenizer.from_model(Model(core))
-    texts = [
-        "".join(rng.choices(["<m>", "ab", " ", "  ", "a", "b", "c", "é", "\n", "x"], k=30))
-        for _ in range(200)
-    ]
-    assert_streams(tokenizer, texts, rng)
+
+
+LARGE = [512, 513, 700, 4_000, 16_384, 70_000]
+
+
+@pytest.mark.sampled(1.0)
+@pytest.mark.parametrize("seed", sample(range(200), 0.025, "large chunks"))
+def test_large_chunks_of_any_model_stream(seed: int) -> None:
+    rng = random.Random(seed)
+    tokenizer, few = any_model(rng, CONTENTS), rng.sample(PARTS, 3)
+    runs = (rng.choices(rng.choice([few, PARTS]), k=rng.choice([10, 3000, 20_000])) for _ in range(5))
+    text = "".join(part for run in [*runs, [rng.choice(PARTS)] * 9000] for part in run)
+    for allowed in ("none", "all"):
+        expected = tokenizer.encode(text, allowed_special=allowed)
+        for _ in range(3):
+            size, chunks, at = rng.choice(LARGE), list[str](), 0
+            while at < len(text):
+                end = at + rng.choice([size, size, rng.randrange(1, 60), rng.randrange(1, 40_000)])
+                chunks.append(text[at:end])
+                at = end
+            assert streamed(tokenizer, chunks, allowed) == expected, [len(chunk) for chunk in chunks]
+            arrays = tokenizer._encode_stream(allowed).encode_numpy(chunks)
+            assert [token_id for ids in arrays for token_id in ids.tolist()] == expected, len(chunks)
 
 
 def metaspace(prepend: Any, split: bool, replaced: bool) -> BPETokenizer:
     """A model in the manner of SentencePiece, whose text is cut only before spaces that no merge joins."""
-    words = ["▁", "a", "b", "l", "o", "w", "lo", "low", "▁low", "▁▁", "▁a", "ab", "<unk>", "é"]
-    tokens = [*words, *(f"<0x{byte:02X}>" for byte in range(256))]
-    merges = [("l", "o"), ("lo", "w"), ("▁", "low"), ("▁", "▁"), ("▁", "a"), ("a", "b")]
-    steps: list[Normalizer] = [Prepend(), Replace()] if replaced else []
-    core = _core.Model(
-        {index: token.encode() for index, token in enumerate(tokens)},
-        [(left.encode(), right.encode()) for left, right in merges],
-        normalizers=steps,
+    steps: dict[str, Any] = {} if replaced else {"normalizers": []}
+    core = characters_model(
+        *("l", "o", "w", "lo", "low", "▁low", "▁▁", "é"),
+        merges=["l|o", "lo|w", "▁|low", "▁|▁", "▁|a", "a|b"],
         pre_tokenizers=[] if replaced else [Metaspace("Metaspace", "▁", prepend, split)],
-        alphabet="characters",
-        byte_fallback=True,
-        unk_id=12,
         fuse_unk=True,
-        decoder=Decoder("▁", True, "one"),
-        added_tokens=[AddedToken("<s>", 300), AddedToken("low", 301, special=False, normalized=True)],
+        added_tokens=[AddedToken("<s>", 1), AddedToken("low", 301, special=False, normalized=True)],
+        **steps,
     )
     return BPETokenizer.from_model(Model(core))
 
@@ -321,7 +358,7 @@ def test_a_decoder_can_be_used_again_after_flush(plain_tokenizer: BPETokenizer) 
     assert decoder.step([0x61, 0xC3]) + decoder.flush() == "a\ufffd"
     assert decoder.step([0xA9]) + decoder.flush() == "\ufffd"
     spaced = StreamDecoder(metaspace("always", False, False))
-    first = [spaced.step(0) + spaced.step(7) + spaced.flush() for _ in range(2)]
+    first = [spaced.step(258) + spaced.step(267) + spaced.flush() for _ in range(2)]  # "▁" and "low"
     assert first == ["low", "low"]  # the space before a text is dropped each time
 
 
@@ -360,61 +397,3 @@ def test_decoding_asynchronously(tokenizer: BPETokenizer, mixed_text: str) -> No
         return "".join([part async for part in StreamDecoder(tokenizer).decode_async(ids())])
 
     assert asyncio.run(text()) == tokenizer.decode(tokenizer.encode(mixed_text))
-
-
-NAMED = [resolve_split_pattern(name)[0] for name in NAMED_PATTERNS]
-LARGE = [512, 513, 700, 4_000, 16_384, 70_000]
-
-
-@pytest.mark.sampled(1.0)
-@pytest.mark.parametrize("seed", sample(range(200), 0.025, "large chunks"))
-def test_large_chunks_of_any_model_stream(seed: int) -> None:
-    """Added tokens with flags, normalisers, patterns and further steps, in chunks of all sizes."""
-    rng = random.Random(seed)
-    contents = ["<m>", "ab", "a b", " x ", "é", "abc", "e\u0301", "中", "\n", "a" * 300, "x" * 9000]
-    tokens = [
-        AddedToken(content, 300 + index, **{flag: rng.random() < 0.3 for flag in ("special", *FLAGS)})
-        for index, content in enumerate(rng.sample(contents, rng.choice([0, 1, 3, 5])))
-    ]
-    merges = ["a|b", "ab|c", " | ", " |a", "b|a", "\n| ", "a|a", "x| "]
-    pairs = [tuple(pair.split("|")) for pair in merges]
-    vocab = {byte: bytes([byte]) for byte in range(256)}
-    vocab |= {256 + rank: "".join(pair).encode() for rank, pair in enumerate(pairs)}
-    forms: list[Any] = ["NFC", "NFD", "NFKC", "Lowercase", "StripAccents"]
-    normalizers: list[Normalizer] = [
-        *(PlainNormalizer(form) for form in forms),
-        *(Strip(strip_left=left, strip_right=not left) for left in (True, False)),
-        Replace("Replace", "x ", "ab"),
-    ]
-    steps: list[PreTokenizer] = [Split(pattern=rng.choice([*PATTERNS, *NAMED]))]
-    if rng.random() < 0.3:
-        schemes: list[Any] = ["always", "first", "never"]
-        further: list[PreTokenizer] = [PrefixSpace(), Split(pattern=r"\p{N}", behavior="MergedWithNext")]
-        steps.append(rng.choice([*further, *(Metaspace(prepend_scheme=each) for each in schemes)]))
-    core = _core.Model(
-        vocab | {token.id: token.content.encode() for token in tokens},
-        [(left.encode(), right.encode()) for left, right in pairs],
-        normalizers=rng.sample(normalizers, rng.choice([0, 0, 1, 1, 2])),
-        pre_tokenizers=steps,
-        added_tokens=tokens,
-    )
-    tokenizer = BPETokenizer.from_model(Model(core))
-    parts = [
-        *("<m>", "ab", " ", "  ", "a", "b", "c", "é", "\n"),
-        *("x", "e\u0301", "\u0301", "中", "가", "\u11a8", "ﬁ"),
-    ]
-    parts += ["A", "İ", "'ll", "12", "\r\n", "🙂", "\u2003"]
-    few = rng.sample(parts, 3)
-    runs = (rng.choices(rng.choice([few, parts]), k=rng.choice([10, 3000, 20_000])) for _ in range(5))
-    text = "".join(part for run in [*runs, [rng.choice(parts)] * 9000] for part in run)
-    for allowed in ("none", "all"):
-        expected = tokenizer.encode(text, allowed_special=allowed)
-        for _ in range(3):
-            size, chunks, at = rng.choice(LARGE), list[str](), 0
-            while at < len(text):
-                end = at + rng.choice([size, size, rng.randrange(1, 60), rng.randrange(1, 40_000)])
-                chunks.append(text[at:end])
-                at = end
-            assert streamed(tokenizer, chunks, allowed) == expected, [len(chunk) for chunk in chunks]
-            arrays = tokenizer._encode_stream(allowed).encode_numpy(chunks)
-            assert [token_id for ids in arrays for token_id in ids.tolist()] == expected, len(chunks)

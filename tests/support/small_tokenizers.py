@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,14 +42,19 @@ def without_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def parts(merges: Iterable[str]) -> list[tuple[bytes, bytes]]:
+    """The merges that are written as "a|b"."""
+    return [(left.encode(), right.encode()) for left, _, right in (merge.partition("|") for merge in merges)]
+
+
 def tiny(*merges: str, special_tokens: Any = None, **options: Any) -> BPETokenizer:
     """A tokenizer of merges like "a|b", whose tokens have the ids 256, 257, ..."""
-    pairs = [(left.encode(), right.encode()) for left, _, right in (merge.partition("|") for merge in merges)]
+    pairs = parts(merges)
     vocab = BYTES | {256 + rank: left + right for rank, (left, right) in enumerate(pairs)}
     return BPETokenizer.from_vocab(vocab, pairs, special_tokens, **options)
 
 
-def characters_model(*more: str, **settings: Any) -> _core.Model:
+def characters_model(*more: str, merges: Sequence[str] = ("▁|a", "a|b"), **settings: Any) -> _core.Model:
     """A model in the style of SentencePiece: characters with byte fallback, spaces as `▁`; `more` tokens."""
     tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "▁a", "ab", *more]
     defaults: dict[str, Any] = {
@@ -60,4 +66,4 @@ def characters_model(*more: str, **settings: Any) -> _core.Model:
         "added_tokens": [AddedToken("<s>", 1)],
     }
     vocab = {token_id: token.encode() for token_id, token in enumerate(tokens)}
-    return _core.Model(vocab, [("▁".encode(), b"a"), (b"a", b"b")], **(defaults | settings))
+    return _core.Model(vocab, parts(merges), **(defaults | settings))
