@@ -46,7 +46,8 @@ BPETokenizer.from_pretrained('nothing')  => !! no such file or directory; BPETok
 import bpe_tokenizer.compat.tiktoken as tiktoken
 from bpe_tokenizer import BPETokenizer
 tiktoken.encoding_name_for_model('gpt-4o')  => 'o200k_base'
-bpe_tokenizer.load('cl100k_base')  => !! for a download pass download=True
+bpe_tokenizer.load('cl100k_base').encode('low lower')  => [10516, 4827]
+bpe_tokenizer.load('p50k_base')  => !! for a download pass download=True
 bpe_tokenizer.load('cl100k')  => !! not a published name
 ranks = {bytes([byte]): byte for byte in range(256)} | {b'lo': 256, b'low': 257}
 enc = tiktoken.Encoding('m', pat_str=r'\w+|\W+', mergeable_ranks=ranks, special_tokens={})

@@ -155,7 +155,7 @@ def test_errors_name_options_and_not_python(
             ": --allowed-special names '<|no|>', which is not a special token of this tokenizer; did you "
             "mean '<|end|>'? `bpe-tokenizer info` lists them\n",
         ),
-        (("encode", "-t", "gpt-4o", "--text", "x"), "; for a download pass --download, or give its path"),
+        (("encode", "-t", "p50k_base", "--text", "x"), "; for a download pass --download, or give its path"),
         (("info", "-t", ranks), f"{ranks}: a rank file"),
         (("info", "-t", ranks), "; `bpe-tokenizer convert` takes it as --split-pattern"),
         (("convert", ranks, tmp_path / "x", "--to", "hf"), "; pass --split-pattern\n"),

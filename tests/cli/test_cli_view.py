@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, HubError
+from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli import main
 from bpe_tokenizer.cli.view import published_here
 from bpe_tokenizer.view.packed import pack
@@ -149,21 +149,11 @@ def test_without_the_libraries_the_error_names_the_command(
     assert err.count("\n") == 1
 
 
-def test_without_a_tokenizer_it_opens_a_published_one_that_is_here(
-    saved: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tokenizer = BPETokenizer.load(saved[0])
-    here: set[str] = set()
-
-    def load(name: str) -> BPETokenizer:
-        if name not in here:
-            raise HubError(f"{name} is not here")
-        return tokenizer
-
-    monkeypatch.setattr(BPETokenizer, "load", load)
-    assert published_here() == {}
-    here |= {"gpt2", "cl100k_base"}
-    assert published_here() == {"cl100k_base": tokenizer}
+def test_a_page_without_names_compares_two_that_the_package_carries() -> None:
+    assert {name: each.vocab_size for name, each in published_here().items()} == {
+        "o200k_base": 199998,
+        "gpt2": 50257,
+    }
 
 
 @pytest.mark.skipif(not HAS_SERVER, reason="the local page needs starlette, uvicorn and core.wasm")

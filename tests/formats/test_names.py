@@ -16,6 +16,7 @@ from bpe_tokenizer import BPETokenizer, FormatError, HubError, OptionError
 from bpe_tokenizer.formats import names
 from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.names import find_encoding
+from bpe_tokenizer.formats.tiktoken import carried
 from bpe_tokenizer.formats.tiktoken.models import MODEL_NAMES, MODEL_PREFIXES
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED, PublishedEncoding, PublishedFile
 from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
@@ -267,6 +268,7 @@ def test_a_repository_without_the_prefix() -> None:
 
 def test_no_message_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / ("d" * 100)))
+    monkeypatch.setattr(carried, "CARRIED", {})
     for name in (*PUBLISHED, *MODEL_NAMES, "gpt-5" + "x" * 200, "x" * 200, "hf:" + "x" * 200):
         with pytest.raises((FormatError, HubError)) as refused:
             BPETokenizer.load(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +20,7 @@ from bpe_tokenizer.cli.options import (
     option,
     tokenizer_option,
 )
-from bpe_tokenizer.errors import OptionError, TokenizerError, escaped
+from bpe_tokenizer.errors import OptionError, escaped
 from bpe_tokenizer.view.page import page
 from bpe_tokenizer.view.reports.names import tokenizer_labels
 
@@ -95,11 +94,8 @@ def _load_all(names: list[str], download: bool) -> dict[str, BPETokenizer]:
 
 
 def published_here() -> dict[str, BPETokenizer]:
-    """Return a published tokenizer that this machine has, or nothing: the page then trains a small one."""
-    for name in ("o200k_base", "cl100k_base", "gpt2"):
-        with contextlib.suppress(TokenizerError):
-            return {name: BPETokenizer.load(name)}
-    return {}
+    """Return the tokenizers that a page without any named shows side by side; the package carries them."""
+    return {name: BPETokenizer.load(name) for name in ("o200k_base", "gpt2")}
 
 
 def _serve(

@@ -232,7 +232,10 @@ def published_ranks(
 
 
 def cached_ranks(name: str, cache: Cache) -> _core.RankTable | None:
-    """Return the tokens of a published encoding and their ranks; None if a cache does not hold its file."""
+    """Return the tokens of a published encoding and their ranks; None if its file is not on this machine."""
+    from bpe_tokenizer.formats.tiktoken.cache import has_sha256
+    from bpe_tokenizer.formats.tiktoken.carried import rank_file
+
     url, sha256 = PUBLISHED[name].ranks
     data = cache.read(url, sha256)
     if data is None and cache.directory is not None:
@@ -243,6 +246,9 @@ def cached_ranks(name: str, cache: Cache) -> _core.RankTable | None:
             from bpe_tokenizer.formats.tiktoken.data_gym import ranks_from_data_gym
 
             return _rank_table(ranks_from_data_gym(vocab, ids), name)
+    if data is None:
+        data = rank_file(sha256)
+        data = data if data is not None and has_sha256(data, sha256) else None
     return None if data is None else _core.RankTable.parse(data, name)
 
 
