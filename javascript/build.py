@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bpe_tokenizer import PatternError, __version__, _core
-from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
-from bpe_tokenizer.view.page import published_names
+from bpe_tokenizer import __version__
+from bpe_tokenizer.patterns import NAMED_PATTERNS
+from bpe_tokenizer.view.page import file_patterns, published_names
 
 SOURCES = Path(__file__).resolve().parent
 ROOT = SOURCES.parent
@@ -33,8 +33,7 @@ def build(folder: Path) -> None:
     constants = {
         "ENCODINGS": encodings(),
         "PATTERNS": {name: named.patterns for name, named in NAMED_PATTERNS.items()},
-        "ONIGURUMA": oniguruma_patterns(),
-        "GPT2_PATTERN": GPT2_SPLIT_PATTERN,
+        "FILE_PATTERNS": file_patterns(),
     }
     lines = [f"export const {name} = {json.dumps(value)};\n" for name, value in constants.items()]
     (folder / "published.js").write_text("".join(lines), encoding="utf-8")
@@ -46,20 +45,6 @@ def encodings() -> dict[str, Any]:
         each["name"]: {"patterns": each["patterns"], "specialTokens": each["specialTokens"]}
         for each in published_names()
     }
-
-
-def oniguruma_patterns() -> dict[str, str]:
-    """Return the published patterns as a tokenizer.json spells them, with ours."""
-    found = {}
-    for pattern in {pattern for named in NAMED_PATTERNS.values() for pattern in named.patterns}:
-        try:
-            spellings = [pattern, _core.SplitPattern(pattern).to_oniguruma()]
-        except PatternError:
-            spellings = [pattern]
-        for spelling in spellings:
-            if _core.SplitPattern.objection(spelling, "from_oniguruma") is None:
-                found[spelling] = _core.SplitPattern.from_oniguruma(spelling)
-    return dict(sorted(found.items()))
 
 
 if __name__ == "__main__":

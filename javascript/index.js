@@ -1,7 +1,7 @@
 // The package's interface, over the page's core.
 
 import { Core, CoreError, CoreTokenizer } from "./core.js";
-import { ENCODINGS, PATTERNS } from "./published.js";
+import { ENCODINGS, FILE_PATTERNS, PATTERNS } from "./published.js";
 import { packTokenizerJson } from "./read_tokenizer_json.js";
 
 export { CoreError as TokenizerError };
@@ -49,7 +49,7 @@ export function loadRanks(bytes, encoding) {
 }
 
 export function loadTokenizerJson(file) {
-  if (typeof file === "string") return new Tokenizer(core.loadPacked(packTokenizerJson(file)));
+  if (typeof file === "string") return new Tokenizer(core.loadPacked(packTokenizerJson(file, FILE_PATTERNS)));
   let text;
   try {
     text = fatal.decode(file);

@@ -4,7 +4,6 @@
 // everything else in one sentence. `crates/wasm/src/packed.rs` describes packed models.
 
 import { CoreError } from "./core.js";
-import { GPT2_PATTERN, ONIGURUMA } from "./published.js";
 import { BYTE_CHARACTERS } from "./tokenizer_json.js";
 
 const SIGNATURE = [0x89, 0x42, 0x50, 0x45, 2];
@@ -41,23 +40,23 @@ const steps = (field, component, items) => {
 };
 
 /** The split of a pattern that the package knows. */
-const split = (step) => {
+const split = (step, { oniguruma }) => {
   need("pre_tokenizer.behavior", step.behavior, "Isolated");
   const pattern = step.pattern?.Regex;
-  if (!Object.hasOwn(ONIGURUMA, pattern)) throw refused("pre_tokenizer.pattern", `${show(step.pattern)} is not a published pattern`);
-  return ["Split", ONIGURUMA[pattern], "Isolated", false];
+  if (!Object.hasOwn(oniguruma, pattern)) throw refused("pre_tokenizer.pattern", `${show(step.pattern)} is not a published pattern`);
+  return ["Split", oniguruma[pattern], "Isolated", false];
 };
 
-const preTokenizers = (component) => {
+const preTokenizers = (component, published) => {
   const all = steps("pre_tokenizer", component, "pretokenizers");
   const byteLevel = all.pop();
   need("the last pre_tokenizer", byteLevel?.type, "ByteLevel");
   const found = all.map((step) => {
     need("pre_tokenizer.type", step.type, "Split", "Digits");
-    return step.type === "Split" ? split(step) : ["Split", step.individual_digits ? "\\p{N}" : "\\p{N}+", "Isolated", false];
+    return step.type === "Split" ? split(step, published) : ["Split", step.individual_digits ? "\\p{N}" : "\\p{N}+", "Isolated", false];
   });
   if (byteLevel.add_prefix_space) found.push(["PrefixSpace"]);
-  if (byteLevel.use_regex ?? true) found.push(["Split", GPT2_PATTERN, "Isolated", false]);
+  if (byteLevel.use_regex ?? true) found.push(["Split", published.gpt2, "Isolated", false]);
   return found;
 };
 
@@ -122,9 +121,11 @@ const differences = (values, first) => values.map((value, index) => value - (ind
 /**
  * Returns the packed model of a tokenizer.json.
  * @param {string} text
+ * @param {{oniguruma: Record<string, string>, gpt2: string}} published the published patterns: as these files spell them, with
+ *   ours, and that of a byte-level step
  * @returns {Uint8Array}
  */
-export function packTokenizerJson(text) {
+export function packTokenizerJson(text, published) {
   let document;
   try {
     document = needObject("the file", JSON.parse(text));
@@ -156,7 +157,7 @@ export function packTokenizerJson(text) {
   const settings = {
     added_tokens: added,
     normalizers,
-    pre_tokenizers: preTokenizers(document.pre_tokenizer),
+    pre_tokenizers: preTokenizers(document.pre_tokenizer, published),
     requires_all_bytes: false,
     ignore_merges: model.ignore_merges === true,
   };

@@ -1,5 +1,6 @@
 /** Piecewise: starts the core, and shows the modes. */
 
+import { createAllMode } from "./all.js";
 import { chipMaker } from "./chips.js";
 import { createChatMode } from "./chat.js";
 import { startClient } from "./core_client.js";
@@ -123,12 +124,13 @@ async function trainSample({ client, tokenizers, data }) {
 function showModes(context) {
   const { store } = context;
   const text = createTextMode(context, createMergesPanel);
+  const picker = new Picker(context, (file) => void text.openText(file));
   const modes = [
     { name: "text", label: "Text", mode: text },
+    { name: "all", label: "Compare all", mode: createAllMode(context, () => picker.open(null)) },
     { name: "training", label: "Training", mode: createTrainingMode(context) },
     { name: "chat", label: "Chat", mode: createChatMode(context) },
   ];
-  const picker = new Picker(context, (file) => void text.openText(file));
   const share = new ShareMenu(context, () => text.shown());
   document.querySelector(".header-tokenizers").append(picker.buttons);
   document.querySelector(".header-actions").append(share.button, schemeButton(context), share.menu);

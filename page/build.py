@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent
+SHARED = SOURCES.parent / "javascript"
 # The style sheets, in the order of the cascade; those of modes follow.
 FIRST_STYLES = ("theme.css", "layout.css", "chips.css")
 # No code of the page has any other form of import or export.
@@ -95,8 +96,9 @@ def script(first: str) -> str:
 
 
 def read(name: str) -> str:
-    """Read a source file."""
-    return (SOURCES / name).read_text(encoding="utf-8")
+    """Read a source file of the page, or one that it shares with the JavaScript package."""
+    found = next(place / name for place in (SOURCES, SHARED) if (place / name).exists())
+    return found.read_text(encoding="utf-8")
 
 
 def sha256(source: str) -> str:

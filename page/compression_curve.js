@@ -1,7 +1,6 @@
 // The number of tokens of the text after each merge, as a curve with a mark at the present step.
 
-import { formatNumber, make } from "./dom.js";
-import { makeSvg } from "./merge_tree.js";
+import { formatNumber, make, makeSvg } from "./dom.js";
 
 const MIN_HEIGHT = 204;
 const [TOP, RIGHT, BOTTOM] = [14, 14, 40];

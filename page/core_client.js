@@ -46,6 +46,11 @@ export class CoreClient {
     return this.#call("loadRanks", { bytes, options });
   }
 
+  /** Loads a byte-level tokenizer.json; `published` are the patterns that it may spell. */
+  loadTokenizerJson(text, published) {
+    return this.#call("loadTokenizerJson", { text, published });
+  }
+
   unload(key) {
     return this.#call("unload", { key });
   }
@@ -59,6 +64,11 @@ export class CoreClient {
    */
   encodeView(key, text, { latest, ...options } = {}) {
     return this.#call("encodeView", { key, text, options }, latest);
+  }
+
+  /** The number of tokens of each text. */
+  counts(key, texts, { latest, ...options } = {}) {
+    return this.#call("counts", { key, texts, options }, latest);
   }
 
   tokenTable(key, ids, { latest } = {}) {

@@ -19,6 +19,22 @@ export function make(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** Makes an SVG element. */
+export function makeSvg(tag, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...children);
+  return made;
+}
+
+/** Offers a file. */
+export function downloadFile(name, content, type) {
+  const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  make("a", { href: address, download: name }).click();
+  // The download reads the address after the click.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
 /**
  * Makes `wanted` the children of an element. What stays in its place keeps its layout, focus and animations, so a small
  * change of a long list costs little; `replaceChildren` lays out every child again.
@@ -101,6 +117,13 @@ export function formatNumber(value, digits = 0) {
   }
   return numberFormats.get(digits).format(value);
 }
+
+/** Writes a price in dollars; small ones with the digits that they need. */
+export function formatPrice(dollars) {
+  return `$${dollars >= 1 ? formatNumber(dollars, 2) : SMALL_PRICE.format(dollars)}`;
+}
+
+const SMALL_PRICE = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
 // Making a format takes a hundred times as long as using it.
 const numberFormats = new Map();

@@ -1,5 +1,7 @@
 /** The icons of the page: paths of 24 by 24 units, drawn with a line of the text's colour. */
 
+import { makeSvg } from "./dom.js";
+
 const PATHS = {
   share: "M12 15V4m0 0L8 8m4-4 4 4M5 13v5a2 2 0 0 0 2 2h10a2 2 0 0 0 2-2v-5",
   light:
@@ -47,9 +49,9 @@ const PATHS = {
  * @returns {SVGElement}
  */
 export function icon(name) {
-  const svg = svgElement("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" });
+  const svg = makeSvg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" });
   const path = { d: PATHS[name] || "", fill: name === "play" || name === "stop" ? "currentColor" : "none" };
-  svg.append(svgElement("path", {
+  svg.append(makeSvg("path", {
     ...path,
     stroke: "currentColor",
     "stroke-width": "1.6",
@@ -64,18 +66,12 @@ export function icon(name) {
  * @returns {SVGElement}
  */
 export function brandMark() {
-  const svg = svgElement("svg", { viewBox: "0 0 32 32", "aria-hidden": "true", focusable: "false" });
+  const svg = makeSvg("svg", { viewBox: "0 0 32 32", "aria-hidden": "true", focusable: "false" });
   const parts = [
     { x: 2, y: 3, width: 12, height: 11, rx: 3.5, class: "mark-left" },
     { x: 18, y: 3, width: 12, height: 11, rx: 3.5, class: "mark-right" },
     { x: 2, y: 18, width: 28, height: 11, rx: 3.5, class: "mark-whole" },
   ];
-  for (const part of parts) svg.append(svgElement("rect", part));
+  for (const part of parts) svg.append(makeSvg("rect", part));
   return svg;
-}
-
-function svgElement(name, attributes) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  return made;
 }

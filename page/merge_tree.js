@@ -1,10 +1,9 @@
 // The merge tree of a piece as SVG: the initial symbols in the first row, and below them the tokens that they join to.
 
-import { make } from "./dom.js";
+import { make, makeSvg } from "./dom.js";
 import { prefersStillness } from "./join_motion.js";
 import { printable, spokenToken, visibleParts } from "./printable.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const [PADDING, GAP, MARGIN] = [8, 6, 12];
 const [LEAF_HEIGHT, NODE_HEIGHT, ROW_HEIGHT] = [28, 40, 66];
 const MIN_WIDTH = 24;
@@ -15,14 +14,6 @@ const ZOOMS = [0.25, 0.35, 0.5, 0.7, 0.85, 1, 1.25, 1.5, 2];
 const NATURAL_ZOOM = ZOOMS.indexOf(1);
 // Nodes further from the visible part than this are not in the document.
 const WINDOW_MARGIN = 600;
-
-/** Makes an SVG element. */
-export function makeSvg(tag, attributes = {}, ...children) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.append(...children);
-  return made;
-}
 
 /**
  * A token as a line of text: signs for spaces, names of other invisible characters, hexadecimal bytes.

@@ -2,6 +2,7 @@
 
 import { formatNumber, make } from "./dom.js";
 import { icon } from "./icons.js";
+import { MODELS } from "./models.js";
 import { groupFiles, isTokenizerFile, TokenizerError } from "./tokenizers.js";
 
 const SOURCES = { embedded: "in this page", file: "from a file", trained: "trained here" };
@@ -35,22 +36,23 @@ export class Picker {
     this.#listenForDrops();
   }
 
-  /** Opens the dialog for a place: 0 is the tokenizer, 1 the one that it is compared with. */
+  /** Opens the dialog for a place: 0 is the tokenizer, 1 the one that it is compared with, null only loads one. */
   open(place) {
     this.#place = place;
     this.#say("");
-    this.#title.textContent = place === 0 ? "Choose a tokenizer" : "Compare with";
+    this.#title.textContent = ["Choose a tokenizer", "Compare with"][place] ?? "Add a tokenizer";
     this.#pattern.hidden = true;
     this.#wanted = null;
+    this.#search.value = "";
     this.#showList();
     if (!this.dialog.open) this.dialog.showModal();
-    this.dialog.querySelector(".picker-list button")?.focus();
+    this.#search.focus();
   }
 
   /**
    * Takes files from a drop or the file dialog: tokenizers, or a text.
    * @param {File[]} files
-   * @param {0 | 1} [place]
+   * @param {0 | 1 | null} [place]
    */
   async take(files, place = 0) {
     const tokenizers = files.filter((file) => isTokenizerFile(file.name));
@@ -60,7 +62,7 @@ export class Picker {
     for (const group of groupFiles(tokenizers)) {
       const isTaken = await this.#takeGroup(group, at);
       if (!isTaken) return;
-      at = 1;
+      if (at !== null) at = 1;
     }
   }
 
@@ -69,7 +71,7 @@ export class Picker {
       this.#say("Loading…");
       const published = group[0].name === this.#wanted?.file ? this.#wanted.name : undefined;
       const name = await this.#context.tokenizers.addFiles(group, { published, ...options });
-      await this.#context.tokenizers.choose(place, name);
+      await this.#put(place, name);
       this.#say("");
       this.dialog.close();
       this.#context.announce(`${name} is loaded`);
@@ -86,6 +88,28 @@ export class Picker {
     }
   }
 
+  /** Loads the tokenizer of a name, and puts it in a place if there is one. */
+  async #put(place, name) {
+    const { tokenizers } = this.#context;
+    await (place === null ? tokenizers.load(name) : tokenizers.choose(place, name));
+  }
+
+  #search = make("input", {
+    type: "search",
+    class: "field picker-search",
+    placeholder: "GPT-5, Llama, owner/name",
+    "aria-label": "Search tokenizers",
+    autocomplete: "off",
+    spellcheck: "false",
+    oninput: () => this.#showList(),
+    onkeydown: (event) => {
+      const buttons = this.#list.querySelectorAll("button");
+      if (event.key === "Enter") buttons[0]?.click();
+      else if (event.key === "ArrowDown") buttons[0]?.focus();
+      else return;
+      event.preventDefault();
+    },
+  });
   #title = make("h2", { class: "dialog-title", id: "picker-title" });
   #list = make("div", { class: "picker-list" });
   #message = make("p", { class: "picker-message", role: "status" });
@@ -131,6 +155,7 @@ export class Picker {
           onclick: () => dialog.close(),
         }, icon("close")),
       ),
+      this.#search,
       this.#message,
       this.#pattern,
       this.#list,
@@ -144,8 +169,8 @@ export class Picker {
             "p",
             {},
             "Or drop ",
-            make("b", {}, "*.tiktoken"),
-            this.#context.data.server ? ", tokenizer.json, GGUF or other files of a tokenizer" : "",
+            make("b", {}, "tokenizer.json"),
+            `, *.tiktoken${this.#context.data.server ? ", GGUF, tekken.json" : ""}, or vocab.json with merges.txt,`,
             " on the page.",
           ),
           make("p", { class: "quiet" }, "Files stay on this machine."),
@@ -169,50 +194,50 @@ export class Picker {
   }
 
   #showList() {
-    const { tokenizers, store, data } = this.#context;
-    const chosen = store.get().tokenizers[this.#place];
-    const choices = tokenizers.choices();
-    const own = choices.filter((choice) => choice.source !== "published" || choice.loaded);
-    const published = choices.filter((choice) => choice.source === "published" && !choice.loaded);
+    const wanted = this.#search.value.trim().toLowerCase();
+    const own = this.#context.tokenizers.choices().filter(({ source, loaded }) => source !== "published" || loaded);
+    const isFound = ({ label = "", name }) => `${label} ${name}`.toLowerCase().includes(wanted);
     const group = (title, all) =>
       all.length === 0 ? null : make(
         "section",
         { class: "picker-group" },
         make("h3", {}, title),
-        make("ul", {}, ...all.map((choice) => make("li", {}, this.#choiceButton(choice, chosen)))),
+        make("ul", {}, ...all.map((choice) => make("li", {}, this.#choiceButton(choice)))),
       );
-    this.#list.replaceChildren(...[
-      group("In this page", own),
-      group(data.server ? "Published" : "Published: drop the file", published),
-    ].filter(Boolean));
+    const groups = [
+      group("In this page", own.filter(isFound)),
+      group(this.#context.data.server ? "Models" : "Models: those that this page lacks need a file", MODELS.filter(isFound)),
+      group("Hugging Face hub", repositories(this.#search.value.trim())),
+    ].filter(Boolean);
+    const nothing = make("p", { class: "quiet picker-nothing" }, "Nothing has this name. A repository of the Hugging Face hub is owner/name.");
+    this.#list.replaceChildren(...(groups.length > 0 ? groups : [nothing]));
   }
 
-  #choiceButton({ name, source, loaded, models, file }, chosen) {
+  #choiceButton({ label, name, source, loaded }) {
+    const isChosen = label === undefined && name === this.#context.store.get().tokenizers[this.#place];
     const about = loaded
       ? `${formatNumber(loaded.info.vocabSize)} tokens, ${SOURCES[source] || "from this machine"}`
       : source === "embedded"
       ? SOURCES.embedded
-      : this.#context.data.server
-      ? (models || []).join(", ")
-      : `${file}`;
+      : name;
     return make(
       "button",
       {
         type: "button",
         class: "picker-choice",
-        "aria-current": name === chosen ? "true" : false,
+        "aria-current": isChosen ? "true" : false,
         onclick: () => void this.#choose(name),
       },
-      make("span", { class: "picker-name" }, name),
-      make("span", { class: "picker-about" }, about),
-      name === chosen ? icon("check") : null,
+      make("span", { class: "picker-name" }, label ?? name),
+      about === (label ?? name) ? null : make("span", { class: "picker-about" }, about),
+      isChosen ? icon("check") : null,
     );
   }
 
   async #choose(name) {
     this.#say(`Loading ${name}…`);
     try {
-      await this.#context.tokenizers.choose(this.#place, name);
+      await this.#put(this.#place, name);
       this.dialog.close();
     } catch (error) {
       if (!(error instanceof TokenizerError)) throw error;
@@ -300,4 +325,10 @@ export class Picker {
       void this.take([...event.dataTransfer.files], this.dialog.open ? this.#place : 0);
     });
   }
+}
+
+/** The repository that a search names, as a list. */
+function repositories(search) {
+  const found = /^(?:hf:|https:\/\/huggingface\.co\/)?([\w.-]+\/[\w.-]+)\/?$/.exec(search);
+  return found ? [{ name: `hf:${found[1]}` }] : [];
 }

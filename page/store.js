@@ -4,7 +4,7 @@ import { isObject } from "./link.js";
 
 /**
  * `tokenizers` are names: the first is shown, the second is compared with it. `training` and `chat` belong to
- * their modes. `price` is in dollars for a million tokens.
+ * their modes; `sentences` are those whose languages are compared. `price` is in dollars for a million tokens.
  */
 export const INITIAL_STATE = {
   mode: "text",
@@ -17,6 +17,7 @@ export const INITIAL_STATE = {
   scheme: "auto",
   training: null,
   chat: null,
+  sentences: null,
 };
 
 // The reader's own preferences are kept from visit to visit; texts never are.
@@ -67,8 +68,8 @@ export function checkedState(value) {
     if (Object.hasOwn(value, name) && isRight(value[name])) patch[name] = value[name];
   };
   const isBoolean = (each) => typeof each === "boolean";
-  take("mode", (each) => ["text", "training", "chat"].includes(each));
-  take("text", (each) => typeof each === "string");
+  take("mode", (each) => ["text", "all", "training", "chat"].includes(each));
+  for (const name of ["text", "sentences"]) take(name, (each) => typeof each === "string");
   take(
     "tokenizers",
     (each) => Array.isArray(each) && each.length <= 2 && each.every((name) => typeof name === "string"),

@@ -2,7 +2,7 @@
 
 import { comparisonLine, differences } from "./comparison.js";
 import { DetailsPanel, HoverCard, tokenFacts } from "./details.js";
-import { countNoun, formatNumber, make, makeSwitch } from "./dom.js";
+import { countNoun, formatNumber, formatPrice, make, makeSwitch } from "./dom.js";
 import { Editor } from "./editor.js";
 import { EXAMPLES } from "./examples.js";
 import { isAbort } from "./core_client.js";
@@ -108,13 +108,6 @@ class Pane {
     this.problem.hidden = false;
   }
 }
-
-/** Writes a price in dollars; small ones with the digits that they need. */
-function formatPrice(dollars) {
-  return `$${dollars >= 1 ? formatNumber(dollars, 2) : SMALL_PRICE.format(dollars)}`;
-}
-
-const SMALL_PRICE = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
 /**
  * @param {object} context
@@ -250,7 +243,7 @@ export function createTextMode(context, createMerges) {
     isStale = true;
     if (!isShown) return;
     isStale = false;
-    const { text, readsSpecial } = store.get();
+    const { text } = store.get();
     const [one, other] = [tokenizers.at(0), tokenizers.at(1)];
     if (one === null) return;
     const hadOther = panes[1].element.isConnected;
@@ -263,19 +256,12 @@ export function createTextMode(context, createMerges) {
     versus.hidden = other === null;
     const updates = [one, other].flatMap((tokenizer, place) =>
       tokenizer === null ? [] : [
-        panes[place].update(text, tokenizer, allowedSpecial(readsSpecial, tokenizer)).then((isDrawn) => {
+        panes[place].update(text, tokenizer, tokenizers.special(tokenizer)).then((isDrawn) => {
           if (isDrawn) drawn(panes[place]);
         }),
       ]
     );
     void Promise.all(updates);
-  }
-
-  function allowedSpecial(isOn, { info }) {
-    const { special } = context.data;
-    if (!isOn) return "none";
-    if (!Array.isArray(special)) return "all";
-    return info.addedTokens.map((token) => token.content).filter((content) => special.includes(content));
   }
 
   function drawn(pane) {

@@ -17,7 +17,14 @@ const TOKENIZER_FILE = /\.(json|tiktoken|model|gguf|tekken)$/i;
 const RANK_FILE = /^(?=(\S{4})+ )[A-Za-z0-9+/]+=* \d+\s/;
 // As in server.py.
 const MAX_BYTES = 200_000_000;
-const OTHER_FILES = "For other files, run bpe-tokenizer view --tokenizer FILE.";
+const OTHER_FILES = "Other files need the local server: bpe-tokenizer view.";
+
+/** The tokenizer.json of a vocabulary and merges in two files, with GPT-2's byte-level steps. */
+function withMerges(vocab, merges) {
+  const lines = merges.split(/\r?\n/).filter((line, at) => line !== "" && !(at === 0 && line.startsWith("#version")));
+  const byteLevel = { type: "ByteLevel", add_prefix_space: false, use_regex: true };
+  return JSON.stringify({ model: { type: "BPE", vocab: JSON.parse(vocab), merges: lines }, pre_tokenizer: byteLevel, decoder: { type: "ByteLevel" } });
+}
 
 /** Whether a file is one of a tokenizer by its name; other files are texts. */
 export function isTokenizerFile(name) {
@@ -102,7 +109,7 @@ export class Tokenizers {
    * @throws {TokenizerError}
    */
   async choose(place, name) {
-    if (name !== null) await this.#load(name);
+    if (name !== null) await this.load(name);
     const names = [...this.#store.get().tokenizers];
     if (name === null) names.splice(place, 1);
     else names[place] = name;
@@ -123,7 +130,8 @@ export class Tokenizers {
       throw new TokenizerError(`${file.name}: this page reads at most ${MAX_BYTES / 1e6} MB. ${OTHER_FILES}`);
     }
     const isRanks = /\.tiktoken$/i.test(file.name) || RANK_FILE.test(await file.slice(0, 1000).text());
-    const loaded = isRanks ? await this.#readRanks(file, options) : await this.#readOnServer(files);
+    const read = () => (this.#data.server ? this.#readOnServer(files) : this.#readJson(files));
+    const loaded = isRanks ? await this.#readRanks(file, options) : await read();
     const stem = options.published ?? (file.name.replace(/([-_.]?vocab)?\.(json|tiktoken|model|gguf)$/i, "") || file.name);
     const name = this.#freeName(stem);
     this.add({ ...loaded, name }, "file");
@@ -142,11 +150,22 @@ export class Tokenizers {
     }
   }
 
+  /** Without the local server: a byte-level tokenizer.json, or vocab.json with merges.txt as GPT-2's. */
+  async #readJson(files) {
+    const [file] = files;
+    const merges = files.find(({ name }) => /merges\.txt$|vocab\.bpe$/i.test(name));
+    try {
+      if (!/\.json$/i.test(file.name)) throw new Error("this page reads rank files of tiktoken and tokenizer.json");
+      const text = await file.text();
+      const whole = merges === undefined ? text : withMerges(text, await merges.text());
+      return await this.#client.loadTokenizerJson(whole, this.#data.filePatterns);
+    } catch (error) {
+      throw new TokenizerError(`${file.name}: ${error.message.replace("; the Python package reads more files", "")}. ${OTHER_FILES}`);
+    }
+  }
+
   async #readOnServer(files) {
     const [{ name }] = files;
-    if (!this.#data.server) {
-      throw new TokenizerError(`${name}: this page reads only rank files of tiktoken. ${OTHER_FILES}`);
-    }
     const query = new URLSearchParams(files.flatMap((file) => [["name", file.name], ["size", file.size]]));
     const packed = await this.#request(name, `files?${query}`, { method: "POST", body: new Blob(files) });
     try {
@@ -180,9 +199,13 @@ export class Tokenizers {
     return `${name} ${number}`;
   }
 
-  async #load(name) {
+  /**
+   * Loads the tokenizer of a name, unless it is loaded.
+   * @throws {TokenizerError}
+   */
+  async load(name) {
     const entry = this.#entries.get(name) ?? await this.#fetched(name);
-    if (entry.loaded) return;
+    if (entry.loaded) return entry.loaded;
     entry.loading ??= this.#client.loadPacked(entry.packed).then(
       (loaded) => {
         entry.loaded = { ...loaded, name };
@@ -195,13 +218,23 @@ export class Tokenizers {
       },
     );
     await entry.loading;
+    return entry.loaded;
+  }
+
+  /** The special tokens that a tokenizer recognises in texts, as the switch and the page's data say. */
+  special({ info }) {
+    const { special } = this.#data;
+    if (!this.#store.get().readsSpecial) return "none";
+    if (!Array.isArray(special)) return "all";
+    return info.addedTokens.map((token) => token.content).filter((content) => special.includes(content));
   }
 
   /** Gets a published tokenizer from the local server. A page without one asks for its file. */
   async #fetched(name) {
     const published = this.#data.names.find((each) => each.name === name);
     if (!this.#data.server) {
-      const what = published ? `Drop ${published.file} here to use it.` : "Drop its file here to use it.";
+      const repository = name.startsWith("hf:") ? `the tokenizer.json of huggingface.co/${name.slice(3)}` : "its file";
+      const what = `Drop ${published?.file ?? repository} here to use it.`;
       throw new TokenizerError(`This page does not contain ${name}, and it requests nothing. ${what}`, { name });
     }
     const packed = await this.#request(name, `tokenizers/${encodeURIComponent(name)}`);

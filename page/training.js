@@ -2,7 +2,7 @@
 
 import { createCompressionCurve } from "./compression_curve.js";
 import { isAbort } from "./core_client.js";
-import { countNoun, formatNumber, make } from "./dom.js";
+import { countNoun, downloadFile, formatNumber, make } from "./dom.js";
 import { createPairTable } from "./pair_table.js";
 import { spokenToken } from "./printable.js";
 import { createStepControls } from "./step_controls.js";
@@ -297,11 +297,7 @@ export function createTrainingMode(context) {
   function downloadTokenizer() {
     const { replay, pattern: chosen } = trained;
     const json = trainedTokenizerJson(replay.merges, (id) => replay.tokenBytes(id), chosen, null);
-    const address = URL.createObjectURL(new Blob([json], { type: "application/json" }));
-    const link = make("a", { href: address, download: "tokenizer.json" });
-    link.click();
-    // The download reads the address after the click.
-    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    downloadFile("tokenizer.json", json, "application/json");
   }
 
   return { element, enter, leave };

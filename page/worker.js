@@ -1,6 +1,7 @@
 /** The worker: it holds the WebAssembly core and its tokenizers, and answers one message at a time. */
 
 import { Core } from "./core.js";
+import { packTokenizerJson } from "./read_tokenizer_json.js";
 
 /** @type {Promise<Core> | null} */
 let startedCore = null;
@@ -21,6 +22,7 @@ const METHODS = {
     const bytes = await unpackGzip(typeof packed === "string" ? fromBase64(packed) : packed);
     return keepTokenizer(core.loadPacked(bytes));
   },
+  loadTokenizerJson: (core, { text, published }) => keepTokenizer(core.loadPacked(packTokenizerJson(text, published))),
   loadRanks: (core, { bytes, options }) => keepTokenizer(core.loadRanks(bytes, options)),
   unload(_core, { key }) {
     loadedTokenizers.get(key)?.free();
@@ -34,6 +36,7 @@ const METHODS = {
     const { offsets, bytes } = tokenizerOf(key).tokenTable(ids);
     return { ...encoded, table: { ids, offsets, bytes }, ...textCounts(text) };
   },
+  counts: (_core, { key, texts, options }) => texts.map((text) => tokenizerOf(key).count(text, options)),
   tokenTable: (_core, { key, ids }) => tokenizerOf(key).tokenTable(ids),
   trace: (_core, { key, bytes }) => tokenizerOf(key).trace(bytes),
   encodeSegments: (_core, { key, segments, options }) => tokenizerOf(key).encodeSegments(segments, options),

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -101,7 +102,7 @@ def test_html_writes_one_page(run: Run, saved: tuple[Path, Path], tmp_path: Path
 @needs_core
 def test_a_page_needs_no_tokenizer(run: Run, tmp_path: Path) -> None:
     assert run("--html", tmp_path / "page.html", "--text", "low") == (0, "", "")
-    assert (tmp_path / "page.html").read_bytes() == page({}, "low").encode()
+    assert (tmp_path / "page.html").read_bytes() == page(published_here(), "low").encode()
     code, out, err = run("--plain", "--text", "low")
     assert (code, out) == (2, "")
     assert "--tokenizer" in err
@@ -137,16 +138,26 @@ def test_a_wrong_command_line(run: Run, saved: tuple[Path, Path]) -> None:
         assert run(*arguments)[0] == 2
 
 
-def test_without_the_libraries_the_error_names_the_command(
-    run: Run, saved: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+@needs_core
+def test_without_the_libraries_the_page_opens_from_the_disk(
+    run: Run, saved: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for name in [name for name in sys.modules if name.partition(".")[0] in ("starlette", "uvicorn")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "starlette", None)
-    code, out, err = run("--tokenizer", saved[0], "--no-browser")
-    assert (code, out) == (1, "")
-    assert "[view]'" in err
-    assert err.count("\n") == 1
+    code, out, err = run("--tokenizer", saved[0], "--no-browser", "--text", "low")
+    assert (code, err, opened) == (0, "", [])
+    assert "[view]'" in out
+    (file,) = tmp_path.rglob("*.html")
+    assert out.startswith(f"{file.as_uri()} (")
+    expected = page({saved[0].name: BPETokenizer.load(saved[0])}, "low")
+    assert file.read_text(encoding="utf-8") == expected
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert run("--tokenizer", saved[0])[0] == 0
+    assert [address.partition(":")[0] for address in opened] == ["file"]
 
 
 def test_a_page_without_names_compares_two_that_the_package_carries() -> None:

@@ -83,7 +83,9 @@ def check(html: str) -> Tree:
     return tree
 
 
-PAGE_ATTRIBUTES = HEAD | {"aria-label", "aria-live", "class", "id", "role", "tabindex", "type"}
+PAGE_ATTRIBUTES = HEAD | {"aria-label", "aria-live", "class", "id", "role", "tabindex", "target", "type"}
+# Help, course and source of the page: links that a reader follows, which the page itself does not request.
+REPOSITORY = "https://github.com/bpe-tokenizer/bpe-tokenizer"
 PAGE_BLOCKS = {"data", "tokenizers", "wasm", "worker"}
 
 
@@ -92,7 +94,8 @@ def check_page(html: str) -> Tree:
     tree = Tree(html)
     for _, attributes in tree.elements:
         assert attributes.keys() <= PAGE_ATTRIBUTES
-        assert (attributes.get("href") or "#").startswith(("#", "data:image/svg+xml;base64,"))
+        own = ("#", "data:image/svg+xml;base64,", REPOSITORY)
+        assert (attributes.get("href") or "#").startswith(own)
     scripts = tree.all("script")
     assert {each["id"] for each in scripts if "id" in each} == PAGE_BLOCKS
     assert [each["type"] for each in scripts if "id" not in each] == ["module"]

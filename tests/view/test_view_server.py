@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer import BPETokenizer, HubError
 from bpe_tokenizer.errors import MissingDependencyError, OptionError
 from bpe_tokenizer.formats import registry
 from bpe_tokenizer.view.packed import pack
@@ -88,7 +88,7 @@ def test_tokenizers_are_served_by_name(app: Any, tokenizer: BPETokenizer) -> Non
 
 
 def test_other_names_are_not_served(app: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("b", "../a", "/etc/passwd", "hf:owner/name", "a/", ""):
+    for name in ("b", "../a", "/etc/passwd", "a/", ""):
         answer = ask(app, "GET", f"/tokenizers/{name}")
         assert (answer.status, b"unknown name" in answer.body) == (404, True)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
@@ -96,6 +96,25 @@ def test_other_names_are_not_served(app: Any, monkeypatch: pytest.MonkeyPatch, t
     answer = ask(app, "GET", "/tokenizers/p50k_base")
     assert answer.status == 404
     assert b"this machine does not have p50k_base. Drop its file here" in answer.body
+
+
+@pytest.mark.parametrize("downloads", [False, True])
+def test_repositories_of_the_hub(tokenizer: BPETokenizer, downloads: bool) -> None:
+    asked: list[str] = []
+
+    def load(name: str) -> BPETokenizer:
+        asked.append(name)
+        if name == "hf:owner/missing":
+            raise HubError(f"{name}: there is no such repository")
+        return tokenizer
+
+    served = create_app({}, "", load=load, downloads=downloads)
+    assert gzip.decompress(ask(served, "GET", "/tokenizers/hf:owner/name").body) == pack(tokenizer)
+    answer = ask(served, "GET", "/tokenizers/hf:owner/missing")
+    said = b"no such repository" if downloads else b"does not have hf:owner/missing"
+    assert (answer.status, said in answer.body) == (404, True)
+    assert asked == ["hf:owner/name", "hf:owner/missing"]
+    assert ask(create_app({}, ""), "GET", "/tokenizers/hf:owner/name").status == 404
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +23,8 @@ from bpe_tokenizer.cli.options import (
     option,
     tokenizer_option,
 )
-from bpe_tokenizer.errors import OptionError, escaped
+from bpe_tokenizer.errors import MissingDependencyError, OptionError, escaped
+from bpe_tokenizer.libraries import install_command
 from bpe_tokenizer.view.page import page
 from bpe_tokenizer.view.reports.names import tokenizer_labels
 
@@ -32,7 +36,7 @@ def view(
         list[str] | None,
         tokenizer_option(
             "A saved or published tokenizer; repeat the option to compare several.",
-            "one that the page trains on its examples",
+            "o200k_base and gpt2, which the package carries",
         ),
     ] = None,
     text: Annotated[str | None, option("TEXT", "Text to show.")] = None,
@@ -73,10 +77,10 @@ def view(
         text = read_text(file)
     special = allowed_special_argument(allowed_special)
     loaded = _load_all(tokenizer or [], download)
-    if is_live and not loaded:
+    if not is_plain and not loaded:
         loaded = published_here()
     if is_live:
-        _serve(loaded, text or "", special, port, opens_browser=not no_browser)
+        _serve(loaded, text or "", special, port, download, opens_browser=not no_browser)
     elif html is not None:
         _write(html, loaded, text or "", special)
     else:
@@ -103,13 +107,34 @@ def _serve(
     text: str,
     special: special_tokens.AllowedSpecial,
     port: int,
+    download: bool,
     *,
     opens_browser: bool,
 ) -> None:
     from bpe_tokenizer.view.server import open_socket, serve
 
     with open_socket(port) as listener:
-        serve(tokenizers, text, special, listener, load=BPETokenizer.load, opens_browser=opens_browser)
+        try:
+            serve(
+                tokenizers,
+                text,
+                special,
+                listener,
+                load=partial(BPETokenizer.load, download=download),
+                downloads=download,
+                opens_browser=opens_browser,
+            )
+        except MissingDependencyError:
+            _open_file(page(tokenizers, text, allowed_special=special), opens_browser=opens_browser)
+
+
+def _open_file(html: str, *, opens_browser: bool) -> None:
+    """Open the page from the disk: all that needs the local server is missing there."""
+    made = Path(tempfile.mkdtemp(prefix="bpe-tokenizer-"), "piecewise.html")
+    made.write_text(html, encoding="utf-8")
+    print(f"{made.as_uri()} (the local server needs: {install_command('view')})", flush=True)
+    if opens_browser:
+        webbrowser.open(made.as_uri())
 
 
 def _write(

@@ -17,13 +17,27 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import MissingDependencyError, OptionError, SpecialTokenError, shorten
+from bpe_tokenizer.errors import (
+    MissingDependencyError,
+    OptionError,
+    PatternError,
+    SpecialTokenError,
+    shorten,
+)
 from bpe_tokenizer.special_tokens import AllowedSpecial
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["MAX_TEXT", "content_security_policy", "has_page", "packed_gzip", "page", "published_names"]
+__all__ = [
+    "MAX_TEXT",
+    "content_security_policy",
+    "file_patterns",
+    "has_page",
+    "packed_gzip",
+    "page",
+    "published_names",
+]
 
 # Characters. Chromium's text field takes seconds to lay out a longer text, and its tab may run out of memory.
 MAX_TEXT = 5_000_000
@@ -77,6 +91,7 @@ def page(
         "server": server,
         "names": published_names(),
         "patterns": _patterns(),
+        "filePatterns": file_patterns(),
         "chat": _chat_data(),
     }
     fields = {
@@ -148,6 +163,22 @@ def _patterns() -> list[dict[str, Any]]:
     from bpe_tokenizer.patterns import NAMED_PATTERNS
 
     return [{"name": name, "patterns": list(named.patterns)} for name, named in NAMED_PATTERNS.items()]
+
+
+def file_patterns() -> dict[str, Any]:
+    """Return the published patterns as files spell them, with ours, and that of a byte-level step."""
+    from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
+
+    found = {}
+    for pattern in {pattern for named in NAMED_PATTERNS.values() for pattern in named.patterns}:
+        try:
+            spellings = [pattern, _core.SplitPattern(pattern).to_oniguruma()]
+        except PatternError:
+            spellings = [pattern]
+        for spelling in spellings:
+            if _core.SplitPattern.objection(spelling, "from_oniguruma") is None:
+                found[spelling] = _core.SplitPattern.from_oniguruma(spelling)
+    return {"oniguruma": dict(sorted(found.items())), "gpt2": GPT2_SPLIT_PATTERN}
 
 
 def _chat_data() -> dict[str, Any]:

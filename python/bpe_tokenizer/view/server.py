@@ -24,6 +24,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bpe_tokenizer.errors import HubError, OptionError, TokenizerError, shorten
+from bpe_tokenizer.formats.names import HUB_PREFIX
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.special_tokens import AllowedSpecial
 from bpe_tokenizer.view.page import content_security_policy, packed_gzip, page, published_names
@@ -71,6 +72,7 @@ def create_app(
     allowed_special: AllowedSpecial = "none",
     *,
     load: Callable[[str], BPETokenizer] | None = None,
+    downloads: bool = False,
     token: str = "",
     one_time_token: str = "",
 ) -> Any:
@@ -84,8 +86,9 @@ def create_app(
         tokenizers: The tokenizers by name; the page contains them.
         text: The initial text of the page.
         allowed_special: As in `page`.
-        load: Returns the published tokenizer of a name, if this machine has it, or the tokenizer of a path;
-            without it, only the given ones are served.
+        load: Returns the tokenizer of a published name, of a repository of the hub (`hf:owner/name`), or of a
+            path; without it, only the given ones are served.
+        downloads: Whether `load` downloads what this machine lacks.
         token: The secret part of the address: the page is at `/token/`, and at `/` without a token.
         one_time_token: `/one_time_token/` redirects to the page, once. It may be seen by others, as the
             arguments of a browser are.
@@ -108,7 +111,7 @@ def create_app(
     unused = [one_time_token] if one_time_token else []
     root = f"/{token}/" if token else "/"
 
-    packed = _PackedTokenizers(tokenizers, load)
+    packed = _PackedTokenizers(tokenizers, load, downloads)
 
     def refusal(error: _RequestError) -> Any:
         more = {"Retry-After": "1"} if error.status == 503 else {}
@@ -177,13 +180,17 @@ class _PackedTokenizers:
     Args:
         given: The tokenizers of the page, by name.
         load: Returns a published tokenizer, or that of a path.
+        downloads: Whether `load` downloads.
     """
 
-    def __init__(self, given: Mapping[str, BPETokenizer], load: Callable[[str], BPETokenizer] | None) -> None:
+    def __init__(
+        self, given: Mapping[str, BPETokenizer], load: Callable[[str], BPETokenizer] | None, downloads: bool
+    ) -> None:
         names = [each["name"] for each in published_names()] if load is not None else []
         self._loaders = {name: partial(load, name) for name in names if load is not None}
         self._loaders |= {name: partial(given.__getitem__, name) for name in given}
         self._load = load
+        self._downloads = downloads
         self._packed: dict[str, bytes] = {}
         self._requests = 0
         self._lock = asyncio.Lock()
@@ -194,6 +201,9 @@ class _PackedTokenizers:
         Raises:
             _RequestError: The request is refused.
         """
+        if name.startswith(HUB_PREFIX) and self._load is not None:
+            async with self._turn():
+                return await _in_thread(self._pack, name)  # The page keeps it.
         if name not in self._loaders:
             raise _RequestError(404, f"unknown name {shorten(name)}")
         async with self._turn():
@@ -234,13 +244,17 @@ class _PackedTokenizers:
             self._requests -= 1
 
     def _pack(self, name: str) -> bytes:
+        assert self._load is not None or name in self._loaders
+        load = self._loaders.get(name) or partial(self._load, name)  # type: ignore[arg-type]
         try:
-            return packed_gzip(self._loaders[name]())
+            return packed_gzip(load())
         except HubError:
+            if self._downloads:
+                raise
             raise _RequestError(
                 404,
-                f"this machine does not have {name}. Drop its file here, or end this page and start it with "
-                f"--tokenizer {name} --download",
+                f"this machine does not have {shorten(name)[1:-1]}. Drop its file here, or end this page "
+                "and start it again with --download",
             ) from None
 
     def _read(self, names: list[str], sizes: list[int], body: bytes) -> bytes:
@@ -369,6 +383,7 @@ def serve(
     listener: socket.socket,
     *,
     load: Callable[[str], BPETokenizer],
+    downloads: bool,
     opens_browser: bool,
 ) -> None:
     """Print the address of the page and serve it until Ctrl-C.
@@ -382,6 +397,7 @@ def serve(
         allowed_special: As in `create_app`.
         listener: The listening socket.
         load: As in `create_app`.
+        downloads: As in `create_app`.
         opens_browser: Whether to open the page in the user's browser.
 
     Raises:
@@ -393,6 +409,7 @@ def serve(
         text,
         allowed_special,
         load=load,
+        downloads=downloads,
         token=token,
         one_time_token=one_time_token if opens_browser else "",
     )

@@ -41,7 +41,7 @@ def test_nothing_is_wider_than_the_window(
     page = open_page(tokenizers, TEXT, width=width, color_scheme=scheme)
     page.locator("#mode-text").get_by_label("Special tokens").check()
     page.locator("#mode-text").get_by_label("Ids").check()
-    for name in ("Text", "Training", "Chat"):
+    for name in ("Text", "Compare all", "Training", "Chat"):
         page.get_by_role("tab", name=name).click()
         page.wait_for_timeout(250)
         assert page.evaluate("document.documentElement.scrollWidth") <= width

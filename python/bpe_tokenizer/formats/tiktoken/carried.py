@@ -1,7 +1,7 @@
 """The rank files that the package carries, so that the best-known encodings need no download.
 
-Each is the lengths of its tokens, a byte each, and then the tokens, compressed with LZMA. The ranks count from 0.
-`pack` made them of the published files, whose content comes back to the byte.
+Each is the lengths of its tokens, a byte each, and then the tokens, compressed with LZMA. The ranks count
+from 0. `pack` made them of the published files, whose content comes back to the byte.
 """
 
 from __future__ import annotations
