@@ -303,7 +303,7 @@ $(VENV)/.built: $(CRATES) pyproject.toml | $(VENV)/.created $(PAGE_FILE)
 
 # Without the target, everything works but the page, which says what is missing. The files appear at once, so that no
 # reader sees a part of one.
-$(PAGE_FILE): $(WASM) $(wildcard page/*.js page/*.css page/*.html page/*.py) javascript/read_tokenizer_json.js
+$(PAGE_FILE): $(WASM) $(wildcard page/*.js page/*.css page/*.html page/*.py) $(wildcard javascript/read_tokenizer_json.js)
 	@! test -f $(WASM) || $(PYTHON) page/build.py $@
 
 $(WASM): $(WASM_CRATES)
