@@ -142,29 +142,6 @@ def test_the_published_encodings_are_listed() -> None:
         assert PUBLISHED[name].explicit_n_vocab == size
 
 
-@pytest.mark.parametrize(
-    ("name", "encoding_name"),
-    [
-        ("gpt-4o", "o200k_base"),
-        ("gpt-4o-2024-05-13", "o200k_base"),
-        ("gpt-4", "cl100k_base"),
-        ("gpt-4-0314", "cl100k_base"),
-        ("gpt-4.1", "o200k_base"),
-        ("gpt-5-mini", "o200k_base"),
-        ("gpt-oss-120b", "o200k_harmony"),
-        ("ft:gpt-4o:org", "o200k_base"),
-        ("ft:gpt-4:org", "cl100k_base"),
-        ("text-davinci-003", "p50k_base"),
-        ("text-davinci-edit-001", "p50k_edit"),
-        ("ada", "r50k_base"),
-        ("gpt2", "gpt2"),
-    ],
-)
-def test_the_encoding_of_a_model(name: str, encoding_name: str) -> None:
-    assert tiktoken.encoding_name_for_model(name) == encoding_name
-    assert encoding_name in PUBLISHED
-
-
 def test_an_unknown_model_is_a_key_error() -> None:
     for call in (tiktoken.encoding_name_for_model, tiktoken.encoding_for_model):
         with pytest.raises(KeyError) as caught:
@@ -247,40 +224,3 @@ def test_gpt2s_two_files_are_ranks(tmp_path: Path) -> None:
         load.data_gym_to_mergeable_bpe_ranks(*files)
     clobbered = load.data_gym_to_mergeable_bpe_ranks(*files, clobber_one_byte_tokens=True)
     assert (clobbered[b"!"], clobbered[b'"']) == (1, 0)
-
-
-@pytest.mark.parametrize(
-    ("merges", "problem"),
-    [
-        ("", r"vocab\.bpe: line 1 must be the version"),
-        ("#version: 0.2\na\n", r"vocab\.bpe: line 2"),
-        ("#version: 0.2\na b c\n", r"vocab\.bpe: line 2"),
-        ("#version: 0.2\na 日\n", r"vocab\.bpe: line 2"),
-        ("#version: 0.2\n\n\n", r"rank None in .*vocab\.bpe"),
-        ("#version: 0.2\na b\na b\n", "duplicate token b'ab'"),
-        ("#version: 0.2\na b\n", r"encoder\.json: the token b' ab' has the id 257, but .* rank None"),
-    ],
-)
-def test_broken_files_of_gpt2_are_refused(tmp_path: Path, merges: str, problem: str) -> None:
-    with pytest.raises(FormatError, match=problem):
-        load.data_gym_to_mergeable_bpe_ranks(*data_gym(tmp_path, merges))
-
-
-def test_hostile_files_of_gpt2_are_refused(tmp_path: Path) -> None:
-    vocab, encoder = data_gym(tmp_path, "#version: 0.2\na b\nĠ ab\n")
-    for data in (
-        b"",
-        b"[]",
-        b"{",
-        b"\xff",
-        b'{"a": -1}',
-        b'{"a": "b"}',
-        '{"日": 1}'.encode(),
-        b"[" * 100_000,
-    ):
-        Path(encoder).write_bytes(data)
-        with pytest.raises(FormatError, match=r"encoder\.json"):
-            load.data_gym_to_mergeable_bpe_ranks(vocab, encoder)
-    Path(vocab).write_bytes(b"#version\n\xff")
-    with pytest.raises(FormatError, match=r"vocab\.bpe: is not UTF-8"):
-        load.data_gym_to_mergeable_bpe_ranks(vocab, encoder)

@@ -8,17 +8,14 @@ import subprocess
 import sys
 from typing import Any
 
-import numpy as np
 import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
 import bpe_tokenizer.compat.tiktoken as tiktoken
-from bpe_tokenizer import ModelError, PatternError, SpecialTokenError, TokenizerError, UnknownIdError
+from bpe_tokenizer import ModelError, PatternError, TokenizerError, UnknownIdError
 from bpe_tokenizer.compat.tiktoken import registry
-from hostile import hostile_texts
-from small_tokenizers import without_surrogates
 from tiktoken_files import END, PAD, PATTERN, bytes_and, merged
 
 
@@ -91,13 +88,6 @@ def test_bytes_need_not_be_tokens(tokens: list[str], text: str) -> None:
             ours.decode([token_id])
 
 
-def test_what_the_pattern_does_not_match_is_dropped() -> None:
-    ours = encoding("ab", pat_str="[a-c]+")
-    assert ours.encode("ab1ab 2c") == [256, 256, 99]
-    assert ours.decode(ours.encode("ab1ab 2c")) == "ababc"
-    assert ours.encode("ab1" + END, allowed_special="all") == [256, 1000]
-
-
 def test_surrogates_are_joined_or_replaced(mine: tiktoken.Encoding) -> None:
     for encode in (mine.encode, mine.encode_ordinary, lambda text: mine.encode_batch([text])[0]):
         assert encode("\ud83d\udc4d") == list("👍".encode())
@@ -109,37 +99,6 @@ def test_surrogates_are_joined_or_replaced(mine: tiktoken.Encoding) -> None:
 
 
 TEXT = f"hello{END} {PAD}"
-
-
-def test_any_collection_names_special_tokens(mine: tiktoken.Encoding) -> None:
-    names: Any = {END: 1}.keys()  # which tiktoken refuses
-    assert mine.encode(TEXT, allowed_special=names, disallowed_special=[]) == [259, 1000, 32, *b"<|pad|>"]
-
-
-@pytest.mark.parametrize(
-    ("allowed", "disallowed", "token"),
-    [
-        (set(), "all", END),
-        ({END}, "all", PAD),
-        (set(), {PAD}, PAD),
-        ({END, PAD}, {END}, END),
-        ("all", [END], END),
-        (set(), {"hell"}, "hell"),
-        (set(), "qyzo", "o"),
-        (set(), {""}, ""),
-    ],
-)
-def test_what_is_disallowed_is_refused_by_name(
-    mine: tiktoken.Encoding, allowed: Any, disallowed: Any, token: str
-) -> None:
-    options = {"allowed_special": allowed, "disallowed_special": disallowed}
-    for call in (mine.encode, mine.encode_to_numpy, mine.encode_with_unstable):
-        with pytest.raises(ValueError, match="disallowed special token") as caught:
-            call(TEXT, **options)
-        assert repr(token) in str(caught.value)
-        assert isinstance(caught.value, SpecialTokenError)
-    with pytest.raises(ValueError, match="disallowed special token"):
-        mine.encode_batch(["", TEXT], **options)
 
 
 def test_two_special_tokens_may_have_one_id() -> None:
@@ -160,94 +119,10 @@ def test_two_special_tokens_may_have_one_id() -> None:
         ours.decode([302])
 
 
-def test_the_longest_of_special_tokens_that_begin_alike_is_found() -> None:
-    ours = encoding(special_tokens={"<|a|>": 300, "<|a|>b": 301})
-    assert ours.encode("<|a|>b<|a|>", allowed_special="all") == [301, 300]
-
-
 # -- ids to text ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(0.3)
-def test_decoding(mine: tiktoken.Encoding) -> None:
-    ids = [259, 260, *"é".encode(), 261, 1000]
-    assert mine.decode(ids) == f"hello wéé{END}"
-    assert mine.decode(tuple(ids)) == mine.decode(np.array(ids)) == mine.decode(ids)  # type: ignore[arg-type]
-    assert mine.decode_bytes(ids) == mine.decode(ids).encode()
-    assert mine.decode_tokens_bytes(ids) == [b"hello", b" w", b"\xc3", b"\xa9", "é".encode(), END.encode()]
-    assert mine.decode_tokens_bytes(ids[:3]) == [b"hello", b" w", b"\xc3"]
-    assert [mine.decode_single_token_bytes(token_id) for token_id in ids] == mine.decode_tokens_bytes(ids)
-    assert mine.decode_batch([ids, []]) == [mine.decode(ids), ""]
-    assert mine.decode_bytes_batch([ids, []], num_threads=1) == [mine.decode_bytes(ids), b""]
-    assert mine.decode([255]) == "\ufffd"
-    assert mine.decode([97, 255], errors="ignore") == "a"
-    assert mine.decode_batch([[255]], errors="ignore") == [""]
-    for strict in (
-        lambda: mine.decode([255], errors="strict"),
-        lambda: mine.decode_batch([[255]], errors="strict"),
-        lambda: mine.decode_with_offsets([255]),
-    ):
-        with pytest.raises(UnicodeDecodeError):
-            strict()
-    with pytest.raises(LookupError):
-        mine.decode([255], errors="nothing")
-
-
-def test_offsets(mine: tiktoken.Encoding) -> None:
-    text = f"hello wéé日{END}"
-    ids = [*mine.encode("hello w"), *"é".encode(), 261, *"日".encode(), 1000]
-    assert mine.decode_with_offsets(ids) == (text, [0, 5, 6, 7, 7, 8, 9, 9, 9, 10])
-    assert mine.decode_with_offsets([]) == ("", [])
-
-
-@given(st.binary(max_size=40))
-def test_any_bytes_are_encoded_and_come_back(data: bytes) -> None:
-    ours = encoding("ab", b"\xe2\x82", " a", b"\x80\x80")
-    assert ours.decode_bytes(ours._encode_bytes(data)) == data
-    if data:
-        assert ours.decode_bytes(ours._encode_single_piece(data)) == data
-
-
-def test_bytes_that_are_cut_off_join_the_last_piece() -> None:
-    ours = encoding(b" \xe6", b" \xe6\x97", pat_str=r" ?\S+|\s+")
-    assert ours._encode_bytes(b"ab \xe6\x97") == [97, 98, 257]
-    assert ours._encode_bytes("ab 日".encode()) == [97, 98, 257, 0xA5]
-    assert ours._encode_bytes(b"") == []
-
-
-def test_hostile_texts_come_back(mine: tiktoken.Encoding) -> None:
-    for text in hostile_texts(200):
-        repaired = without_surrogates(text)
-        assert mine.decode(mine.encode(text)) == repaired
-
-
 # -- unstable ends --------------------------------------------------------------------------------------
-
-
-def test_the_end_of_a_text_is_unstable() -> None:
-    ours = encoding("he", "lo", "hel", "help", pat_str=r"\w+|\s+")
-    stable, completions = ours.encode_with_unstable("a hel")
-    assert stable == [97, 32]
-    assert sorted(completions) == [[256, 257], [258], [259]]  # "he" "lo", "hel", "help"
-    assert ours.encode_with_unstable(f"a{END}", allowed_special="all") == ([97, 1000], [])
-    assert ours.encode_with_unstable("") == ([], [])
-
-
-def test_unstable_white_space_is_taken_back_as_far_as_it_goes() -> None:
-    ours = encoding("\n\n", " \n", pat_str=r"\s*\n|\s")
-    stable, completions = ours.encode_with_unstable("a\n \n ")
-    assert stable == []  # "a" is matched by nothing
-    assert [10, 257, 32] in completions
-
-
-@given(LETTERS)
-def test_completions_cover_the_text(text: str) -> None:
-    ours = encoding("ab", "abc", " a", "c ", "bca", pat_str=r" ?\w+|\s+")
-    stable, completions = ours.encode_with_unstable(text)
-    assert text.encode().startswith(ours.decode_bytes(stable))
-    assert ours.encode(text)[: len(stable)] == stable
-    for row in completions:
-        assert ours.decode(stable + row).startswith(text)
 
 
 # -- errors ---------------------------------------------------------------------------------------------
@@ -294,36 +169,6 @@ def test_a_broken_encoding_is_refused(arguments: dict[str, Any], error: type[Exc
 
 
 # -- the vocabulary -------------------------------------------------------------------------------------
-
-
-def test_the_vocabulary(mine: tiktoken.Encoding) -> None:
-    assert repr(mine) == "<Encoding 'mine'>"
-    assert mine.name == "mine"
-    assert mine.max_token_value == 1001
-    assert mine.n_vocab == 1002
-    assert mine.eot_token == 1000
-    assert mine.special_tokens_set == {END, PAD}
-    assert mine.special_tokens_set is mine.special_tokens_set
-    assert mine.is_special_token(1000)
-    assert not mine.is_special_token(97)
-    with pytest.raises(TypeError):
-        mine.is_special_token("a")  # type: ignore[arg-type]
-    assert mine.token_byte_values() == sorted(mine._mergeable_ranks)
-    assert mine.encode_single_token("hello") == mine.encode_single_token(b"hello") == 259
-    assert mine.encode_single_token(END) == 1000
-    assert mine._encode_single_piece("hello w") == [259, 260]
-    assert mine._core_bpe.decode_bytes([259]) == b"hello"
-    assert encoding(special_tokens={END: 256}, explicit_n_vocab=257).n_vocab == 257
-    with pytest.raises(KeyError):
-        encoding(special_tokens={}).eot_token  # noqa: B018
-    assert encoding(special_tokens={}).max_token_value == 255
-
-
-def test_a_piece_that_merging_does_not_make_is_looked_up() -> None:
-    ours = encoding("hello", b"\x80\x80\x80")
-    assert ours.encode("hello hellox") == [256, 32, *b"hellox"]
-    # Broken text behind it is merged without looking the whole up.
-    assert ours.encode_with_unstable("hell") == ([], [[256], [*b"hell"]])
 
 
 # -- pickling -------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from hf_files import byte_level, bytes_vocab, split, tokenizer_json
+from hf_files import byte_level, bytes_vocab, split, template, tokenizer_json
 from peers.hf_kinds import (
     FALLBACK,
     FUSE,
@@ -28,19 +28,10 @@ from peers.hf_kinds import (
 )
 from peers.hf_vocabularies import SPACE, Vocab, behind, characters, trained, without
 
-__all__ = ["COLUMNS", "NORMALIZERS", "parts", "random_file"]
-
 # What an encoding of `tokenizers` says of each id, and the number of its texts.
 COLUMNS = [
-    "ids",
-    "type_ids",
-    "tokens",
-    "offsets",
-    "attention_mask",
-    "special_tokens_mask",
-    "word_ids",
-    "sequence_ids",
-    "n_sequences",
+    *("ids", "type_ids", "tokens", "offsets", "attention_mask", "special_tokens_mask", "word_ids"),
+    *("sequence_ids", "n_sequences"),
 ]
 
 Build: TypeAlias = Callable[[], Document]
@@ -200,6 +191,24 @@ DECODERS: dict[str, Any] = {
 }
 
 
+def post_processors(bos: list[Any], eos: list[Any]) -> dict[str, Any]:
+    """Every kind, for the names and ids of two added tokens."""
+    ids = {bos[0]: bos[1:], eos[0]: eos[1:]}
+    around = template(bos[0], "$A", eos[0], ids=ids)
+    trimming = {"trim_offsets": True, "add_prefix_space": False}
+    return {
+        "none": None,
+        "byte level": byte_level(trim_offsets=True),
+        "bos": template(bos[0], "$A", ids=ids),
+        "bos and eos": around,
+        "several": template(bos[0], bos[0], "$A", eos[0], bos[0], ids=ids),
+        "several ids": template("$A", "end", ids={"end": [eos[1], 104, bos[1]]}),
+        "roberta": {"type": "RobertaProcessing", "sep": eos, "cls": bos} | trimming,
+        "bert": {"type": "BertProcessing", "sep": eos, "cls": bos},
+        "trims and more": steps("post", byte_level(trim_offsets=True), around),
+    }
+
+
 def vocabularies() -> dict[str, Build]:
     """Vocabularies that lack something, and merges that share a product."""
 
@@ -221,6 +230,8 @@ def vocabularies() -> dict[str, Build]:
         "missing bytes": missing,
         "missing bytes, unknown": lambda: missing(unk_token="<unk>"),
         "missing bytes, unknown fused": lambda: missing(unk_token="<unk>", fuse_unk=True),
+        "ignoring merges": lambda: of_bytes((bytes_vocab("world", "ab"), [["a", "b"]]), ignore_merges=True),
+        "a merge that stands twice": lambda: shared([["a", "b"], ["b", "c"], ["a", "b"]]),
         "missing bytes, ignoring merges": lambda: missing(unk_token="<unk>", ignore_merges=True),
         "no characters, unknown": lambda: fallback(lambda byte: False, fuse_unk=False),
         "no characters, unknown fused": lambda: fallback(lambda byte: False),
@@ -278,6 +289,9 @@ def parts() -> dict[str, Build]:
         result[f"characters, {name}"] = partial(small_characters, pre_tokenizer=step)
     for name, step in BYTE_LEVELS.items():
         result[f"bytes, {name}"] = partial(of_bytes, pre_tokenizer=step)
+    ids = [[token["content"], token["id"]] for token in of_bytes()["added_tokens"][:2]]
+    for name, step in post_processors(*ids).items():
+        result[f"bytes, post-processor {name}"] = partial(of_bytes, post_processor=step)
     result["bytes, a decoder in a sequence"] = partial(of_bytes, decoder=steps("d", byte_level()))
     for name, step in DECODERS.items():
         build = partial(small_characters, decoder=step, normalizer=LLAMA_NORMALIZER)

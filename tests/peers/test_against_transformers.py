@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,6 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, FormatError, Model
 from bpe_tokenizer.formats import huggingface
-from hf_files import added_token, bytes_vocab, sequence, split, template, tokenizer_json, write
 from hostile import hostile_texts, special_token_texts
 from peers.hf_transformers import transformers
 from small_tokenizers import without_surrogates
@@ -66,24 +64,6 @@ def test_what_we_save_opens_with_the_same_ids_and_text(
     for role in ("bos", "eos", "pad", "unk"):
         assert getattr(theirs, f"{role}_token") == getattr(ours, f"{role}_token")
         assert getattr(theirs, f"{role}_token_id") == getattr(ours, f"{role}_token_id")
-
-
-def test_a_post_processor_of_its_own_is_kept(tmp_path: Path) -> None:
-    size = len(bytes_vocab())
-    added = [
-        added_token(size, "<s>"),
-        added_token(size + 1, "</s>"),
-        added_token(size + 2, "<m>", lstrip=True),
-    ]
-    document = tokenizer_json(
-        bytes_vocab(), added=added, post_processor=template("$A", "</s>", ids={"</s>": [size + 1]})
-    )
-    write(tmp_path / "first", document)
-    ours = BPETokenizer.from_pretrained(tmp_path / "first")
-    assert (ours.bos_token, ours.encode("a", add_special_tokens=True)) == ("<s>", [97, size + 1])
-    ours.save(tmp_path / "second")
-    for directory in ("first", "second"):
-        assert_same(opened(tmp_path / directory), ours, ["a", "a <m> b", "<s></s>", ""])
 
 
 def test_roles_that_are_set_and_unset(tmp_path: Path) -> None:
@@ -143,13 +123,6 @@ def test_nothing_is_added_that_the_source_does_not_record(
         assert again.encode("a", add_special_tokens=True) == added
 
 
-@pytest.mark.fixtures
-def test_a_saved_rank_file_appends_nothing(shared: Path, tmp_path: Path) -> None:
-    BPETokenizer.load(shared / "vocab" / "r50k_base.tiktoken").save(tmp_path)
-    theirs = opened(tmp_path)
-    assert (theirs("hello world")["input_ids"], theirs.eos_token_id) == ([31373, 995], 50256)
-
-
 def test_what_transformers_saves_is_read_back(
     stdlib_texts: list[str], mixed_text: str, tmp_path: Path
 ) -> None:
@@ -195,21 +168,6 @@ def test_ids_that_do_not_survive_in_the_library_are_refused(tmp_path: Path) -> N
     assert opened(tmp_path / "2").convert_tokens_to_ids("<new>") == 258
     with pytest.raises(FormatError, match=r'501 is not the id that Hugging Face tokenizers gives "<new>"'):
         BPETokenizer.from_pretrained(tmp_path / "2")
-
-
-def test_tokens_that_only_the_config_makes_special(tmp_path: Path) -> None:
-    """`transformers` makes added tokens of vocabulary entries that the config names; so do we."""
-    size = len(bytes_vocab())
-    write(tmp_path, tokenizer_json(bytes_vocab("<end>", "<x>"), pre_tokenizer=sequence(split(r"\s+"))))
-    config = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "eos_token": "<end>",
-        "extra_special_tokens": ["<x>"],
-    }
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
-    ours = BPETokenizer.from_pretrained(tmp_path)
-    assert ours.special_tokens == {"<end>": size, "<x>": size + 1}
-    assert_same(opened(tmp_path), ours, ["a<end> <x>b", "<end>"])
 
 
 @pytest.mark.parametrize("default", ["D", None])

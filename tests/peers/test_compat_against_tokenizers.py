@@ -15,24 +15,17 @@ import pytest
 from bpe_tokenizer import BPETokenizer, compat
 from bpe_tokenizer.compat.tokenizers import Encoding, Tokenizer
 from bpe_tokenizer.errors import ArgumentTypeError, FormatError, OptionError, TokenizerError
-from hf_files import byte_level, template, tokenizer_json
+from hf_files import template, tokenizer_json
 from hostile import hostile_texts
 from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS
-from peers.hf_parts import COLUMNS, random_file
+from peers.hf_parts import COLUMNS, post_processors, random_file
 from small_tokenizers import without_surrogates
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 pytestmark = pytest.mark.peer
 
-TEXTS = [
-    "A short text",
-    "one that is longer, Grüße 日本語! 🙂",
-    "",
-    " x",
-    "  two  spaces\n\n",
-    "é",
-    "<s>low</s> <|x|>",
-]
+TEXTS = ["A short text", "one that is longer, Grüße 日本語! 🙂", "", " x", "  two  spaces\n\n", "é"]
+TEXTS.append("<s>low</s> <|x|>")
 HOSTILE = [text for text in hostile_texts(200) if len(text) < 200 and text == without_surrogates(text)]
 
 
@@ -65,19 +58,10 @@ PAIRED = {
         {"SpecialToken": {"id": "</s>", "type_id": 3}},
     ],
 }
-PROCESSORS: dict[str, Any] = {
-    "byte level": byte_level(trim_offsets=True),
-    "template": template("<s>", "$A", "</s>", ids={"<s>": [400], "</s>": [401]}),
-    "template of pairs": PAIRED,
-    "roberta": {
-        "type": "RobertaProcessing",
-        "sep": ["</s>", 401],
-        "cls": ["<s>", 400],
-        "trim_offsets": True,
-        "add_prefix_space": False,
-    },
-    "bert": {"type": "BertProcessing", "sep": ["</s>", 401], "cls": ["<s>", 400]},
-}
+
+
+PROCESSORS = post_processors(["<s>", 400], ["</s>", 401]) | {"pairs": PAIRED}
+CALLED = ("byte level", "bos and eos", "pairs", "roberta", "bert")
 
 
 def assert_same(theirs: Any, ours: Tokenizer, texts: list[str], names: list[str] = COLUMNS) -> None:
@@ -119,7 +103,7 @@ def test_models_of_characters(name: str) -> None:
         _ = ours.encode("a b").word_ids
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize("processor", CALLED)
 def test_random_calls(processor: str) -> None:
     theirs, ours = both(trained(post_processor=PROCESSORS[processor]))
     generator = random.Random(0)
@@ -202,9 +186,8 @@ def test_settings_of_the_file() -> None:
     source.enable_truncation(4, stride=1, strategy="only_first")
     theirs, ours = both(source.to_str())
     assert (ours.padding, ours.truncation) == (theirs.padding, theirs.truncation)
-    names = [
-        name for name in COLUMNS if name != "sequence_ids"
-    ]  # theirs, without a post-processor, count padding
+    # Theirs, without a post-processor, count padding.
+    names = [name for name in COLUMNS if name != "sequence_ids"]
     assert columns(ours.encode(TEXTS[1]), names) == columns(theirs.encode(TEXTS[1]), names)
 
 
@@ -238,16 +221,10 @@ def test_loading(tmp_path: Path) -> None:
         (lambda ours: ours.enable_padding(pad_token=0), "pad_token expects a str, not int"),
         (lambda ours: ours.enable_truncation(3, direction="up"), "direction"),
         (lambda ours: ours.enable_truncation(0), "max_length is 0"),
-        (
-            lambda ours: ours.enable_truncation(5, stride=3),
-            "less than the 3 ids of text that max_length leaves",
-        ),
+        (lambda ours: ours.enable_truncation(5, stride=3), "less than the 3 ids of text that max_length"),
         (lambda ours: ours.encode(3), "encode expects a str, not 3"),
         (lambda ours: ours.encode("a", ["b"]), r"encode expects a str, not \['b'\]"),
-        (
-            lambda ours: ours.encode("a b", is_pretokenized=True),
-            "expects a list of str with is_pretokenized=True",
-        ),
+        (lambda ours: ours.encode("a b", is_pretokenized=True), "expects a list of str with is_pretokenized"),
         (lambda ours: ours.encode_batch("abc"), "encode_batch expects a list of texts or of pairs, not str"),
         (lambda ours: ours.encode_batch(["a", None]), "encode_batch expects a str, not None"),
         (lambda ours: ours.decode([-1]), "an id is -1"),
@@ -261,13 +238,13 @@ def test_loading(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_arguments(call: Callable[[Any], Any], match: str) -> None:
-    ours = Tokenizer.from_str(trained(post_processor=PROCESSORS["template"]))
+    ours = Tokenizer.from_str(trained(post_processor=PROCESSORS["bos and eos"]))
     with pytest.raises((ArgumentTypeError, OptionError), match=match):
         call(ours)
 
 
 def test_truncation_to_the_added_ids() -> None:
-    theirs, ours = both(trained(post_processor=PROCESSORS["template"]))
+    theirs, ours = both(trained(post_processor=PROCESSORS["bos and eos"]))
     for tokenizer in (theirs, ours):
         tokenizer.enable_truncation(2)
     assert ours.encode("a text").ids == theirs.encode("a text").ids == [400, 401]

@@ -17,10 +17,10 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.compat import transformers as compat
 from bpe_tokenizer.errors import ArgumentTypeError, FormatError, MismatchError
-from hf_files import byte_level, template, write
+from hf_files import template, write
 from hostile import hostile_texts, special_token_texts
 from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS
-from peers.hf_parts import COLUMNS, parts, random_file
+from peers.hf_parts import COLUMNS, parts, post_processors, random_file
 from peers.hf_transformers import tokenizers, transformers
 from small_tokenizers import without_surrogates
 
@@ -198,28 +198,8 @@ def test_byte_level_models(name: str, shared: Path, tmp_path: Path) -> None:
 
 
 IDS = {"<s>": [400], "</s>": [401]}
-POST_PROCESSORS = {
-    "none": None,
-    "trims": byte_level(trim_offsets=True),
-    "bos": template("<s>", "$A", ids=IDS),
-    "bos and eos": template("<s>", "$A", "</s>", ids=IDS),
-    "several": template("<s>", "<s>", "$A", "</s>", "<s>", ids=IDS),
-    "other type": json.loads(
-        json.dumps(template("<s>", "$A", ids=IDS)).replace('"type_id": 0', '"type_id": 1', 1)
-    ),
-    "trims and bos": {
-        "type": "Sequence",
-        "processors": [byte_level(trim_offsets=True), template("<s>", "$A", ids=IDS)],
-    },
-    "roberta": {
-        "type": "RobertaProcessing",
-        "sep": ["</s>", 401],
-        "cls": ["<s>", 400],
-        "trim_offsets": True,
-        "add_prefix_space": False,
-    },
-    "bert": {"type": "BertProcessing", "sep": ["</s>", 401], "cls": ["<s>", 400]},
-}
+OTHER_TYPE = json.dumps(template("<s>", "$A", ids=IDS)).replace('"type_id": 0', '"type_id": 1', 1)
+POST_PROCESSORS = post_processors(["<s>", 400], ["</s>", 401]) | {"other type": json.loads(OTHER_TYPE)}
 
 
 def test_what_this_package_saved(tmp_path: Path) -> None:
@@ -311,9 +291,6 @@ def test_arrays_of_empty_texts(pair: tuple[Any, Any]) -> None:
         for options in ({}, {"padding": True}, {"padding": True, "pad_to_multiple_of": 4}):
             arguments: dict[str, Any] = {**options, "add_special_tokens": False, "return_tensors": "np"}
             assert outcome(ours, texts, **arguments) == outcome(theirs, texts, **arguments), (texts, options)
-
-
-# -- changes --------------------------------------------------------------------------------------------
 
 
 # -- files, names, other libraries ----------------------------------------------------------------------

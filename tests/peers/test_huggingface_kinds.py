@@ -378,6 +378,16 @@ def test_zero_dropout_is_none(tmp_path: Path) -> None:
     assert_same(both(tmp_path, tokenizer_json(ids, merges, dropout=0.0)), SHORT)
 
 
+def test_the_library_gives_added_tokens_the_ids_that_we_expect(tmp_path: Path) -> None:
+    ids, merges = trained()
+    added = [added_token(700, "<a>"), added_token(7777, "<far>"), added_token(701, "<b>")]
+    write(tmp_path, tokenizer_json(ids, merges, added=added))
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert [theirs.token_to_id(name) for name in ("<a>", "<far>", "<b>")] == [700, 701, 702]
+    with pytest.raises(FormatError, match=r"added_tokens\[1\]\.id: 7777 .* which is 701;"):
+        BPETokenizer.from_pretrained(tmp_path)
+
+
 # -- transformers ---------------------------------------------------------------------------------------
 
 

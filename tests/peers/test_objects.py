@@ -10,7 +10,6 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, FormatError
 from bpe_tokenizer.formats import hub
-from hf_files import added_token, bytes_vocab, template, tokenizer_json, write
 from hostile import hostile_texts, special_token_texts
 from peers.hf_transformers import tokenizers, transformers
 
@@ -98,44 +97,6 @@ def test_a_tokenizer_that_the_library_trained(trained: Tokenizer, mixed_text: st
     assert_same_as_tokenizers(ours, trained, texts_for(ours, mixed_text))
 
 
-def test_what_stands_around_a_text_is_the_objects(trained: Tokenizer) -> None:
-    trained.post_processor = tokenizers.processors.TemplateProcessing(
-        single="</s> $A <s>", special_tokens=[("<s>", 0), ("</s>", 1)]
-    )
-    ours = taken(trained)
-    assert ours.encode("low", add_special_tokens=True) == trained.encode("low").ids
-    assert ours.encode("low", add_special_tokens=True)[:: len(ours.encode("low")) + 1] == [1, 0]
-
-
-def test_added_tokens_keep_their_flags(trained: Tokenizer) -> None:
-    added = tokenizers.AddedToken("<m>", lstrip=True, rstrip=True, single_word=False, normalized=False)
-    trained.add_special_tokens([added])
-    trained.add_tokens([tokenizers.AddedToken("word", single_word=True, normalized=False)])
-    ours = taken(trained)
-    assert_same_as_tokenizers(ours, trained, ["a <m> b", "<m>", " \n<m>\t word", "swords word", "word"])
-
-
-def test_an_object_from_our_file(tokenizer: BPETokenizer, mixed_text: str, tmp_path: Path) -> None:
-    tokenizer.save(tmp_path)
-    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    ours = taken(theirs)
-    assert (ours.vocab, ours.merges, ours.special_tokens) == (
-        tokenizer.vocab,
-        tokenizer.merges,
-        tokenizer.special_tokens,
-    )
-    for text in texts_for(ours, mixed_text):
-        assert ours.encode(text, True, "all") == tokenizer.encode(text, False, "all")
-
-
-def test_a_class_of_the_implementations(stdlib_texts: list[str], mixed_text: str) -> None:
-    theirs = tokenizers.ByteLevelBPETokenizer(add_prefix_space=True)
-    theirs.train_from_iterator(stdlib_texts[:1], vocab_size=400, show_progress=False)
-    ours = taken(theirs)
-    for text in texts_for(ours, mixed_text):
-        assert ours.encode(text) == theirs.encode(text).ids
-
-
 def test_the_object_is_only_read(trained: Tokenizer) -> None:
     trained.enable_truncation(3)
     trained.enable_padding(length=8, pad_id=2, pad_token="<pad>")
@@ -212,40 +173,9 @@ def test_what_was_added_and_changed_since(built: PreTrainedTokenizerBase) -> Non
     ]
 
 
-def test_named_templates_get_back_to_transformers(built: PreTrainedTokenizerBase, tmp_path: Path) -> None:
-    built.chat_template = {"default": TEMPLATE, "tool_use": "{{ tools }}"}
-    taken(built).save(tmp_path)
-    again = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
-    assert again.chat_template == built.chat_template
-
-
-def test_what_was_truncated_before_is_whole_again(built: PreTrainedTokenizerBase) -> None:
-    text = "def function(argument): return argument"
-    built([text, "a"], truncation=True, max_length=3, padding="max_length")
-    ours = taken(built)
-    assert ours.encode(text) == built.encode(text, add_special_tokens=False)
-
-
-def test_the_template_of_a_file_is_kept(tmp_path: Path) -> None:
-    size = len(bytes_vocab())
-    added = [added_token(size, "<s>"), added_token(size + 1, "</s>")]
-    around = template("<s>", "$A", "</s>", "</s>", ids={"<s>": [size], "</s>": [size + 1]})
-    write(tmp_path, tokenizer_json(bytes_vocab(), added=added, post_processor=around))
-    theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
-    assert theirs.encode("a") == [size, 97, size + 1, size + 1]
-    assert taken(theirs).encode("a", add_special_tokens=True) == theirs.encode("a")
-
-
 @pytest.mark.parametrize("kind", ["ByT5Tokenizer", "CanineTokenizer"])
 def test_tokenizers_in_python_are_refused(kind: str) -> None:
     with pytest.raises(
         FormatError, match=rf"^transformers\.{kind}: is not a fast tokenizer of transformers, so"
     ):
         taken(getattr(transformers, kind)())
-
-
-def test_another_algorithm_is_named() -> None:
-    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "<unk>": 1}, unk_token="<unk>"))
-    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=words)
-    with pytest.raises(FormatError, match=r"^transformers\.\w+: tokenizer\.json: "):
-        taken(theirs)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer, FormatError, Model, _core
-from bpe_tokenizer.formats import huggingface
 from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
 from bpe_tokenizer.patterns import NAMED_PATTERNS
@@ -59,16 +54,6 @@ def test_published_encodings_by_name(
         texts = [text for corpus in CORPORA for text in documents(corpus, 20_000)]
         assert_same_ids(model, theirs, [*texts, *hostile_texts(200)])
         assert_same_ids(model, theirs, list(special_token_texts(sorted(added)[:5])), special=True)
-
-
-@pytest.mark.fixtures
-def test_gpt2s_own_two_files_are_enough(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ranks = hashlib.sha1(PUBLISHED["gpt2"].ranks.url.encode()).hexdigest()
-    for path in cache.iterdir():
-        if path.name != ranks:
-            shutil.copy(path, tmp_path)
-    model = format_.load_named("gpt2", cache_dir=tmp_path, local_files_only=True)
-    assert model.core.vocab == format_.load_named("r50k_base", cache_dir=cache).core.vocab
 
 
 @pytest.mark.fixtures
@@ -169,45 +154,3 @@ def test_a_model_drops_what_tiktoken_drops(pattern: str, mixed_text: str) -> Non
     again = format_.to_encoding(model, "x")
     assert again._pat_str == pattern
     assert again._mergeable_ranks == ranks
-
-
-TOKENS = st.lists(st.text("abc", min_size=2, max_size=4), unique=True, max_size=8)
-
-
-@settings(deadline=None)
-@given(
-    tokens=TOKENS.flatmap(st.permutations),
-    splits=st.lists(st.integers(1, 3), min_size=8, max_size=8),
-    swapped=st.integers(0, 20),
-    looks_up=st.booleans(),
-    texts=st.lists(st.text("abc", max_size=12), min_size=1),
-)
-def test_whatever_is_accepted_has_the_same_ids(
-    tokens: list[str], splits: list[int], swapped: int, looks_up: bool, texts: list[str]
-) -> None:
-    written = [token.encode() for token in tokens]
-    known = {bytes([byte]) for byte in range(256)} | set(written)
-    pairs = [(token[:at], token[at:]) for token, at in zip(written, splits, strict=False)]
-    merges = [pair for pair in pairs if known.issuperset(pair)]
-    if swapped < len(merges) - 1:
-        merges[swapped : swapped + 2] = reversed(merges[swapped : swapped + 2])
-    vocab = {byte: bytes([byte]) for byte in range(256)} | dict(enumerate(written, start=256))
-    core = _core.Model(vocab, merges, split_patterns=[], ignore_merges=looks_up)
-    try:
-        theirs = format_.to_encoding(Model(core), "x")
-    except FormatError:
-        return
-    assert_same_ids(Model(core), theirs, texts)
-
-
-@pytest.mark.fixtures
-def test_a_vocabulary_of_hugging_face_has_its_ids_in_tiktoken(
-    shared: Path, tmp_path: Path, documents: Documents
-) -> None:
-    model = format_.load(shared / "vocab" / "cl100k_base.tiktoken")
-    huggingface.save(model, tmp_path)
-    loaded = huggingface.load(tmp_path)
-    theirs = format_.to_encoding(loaded, "cl100k_base")
-    assert_same_ids(loaded, theirs, [text for corpus in CORPORA for text in documents(corpus, 20_000)])
-    ids = np.array(theirs.encode_ordinary("hello world"))
-    assert ids.tolist() == [15339, 1917]

@@ -6,8 +6,6 @@ tests of the `tokenizers` binding; whatever we can do ourselves has to come out 
 
 from __future__ import annotations
 
-import copy
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -22,7 +20,7 @@ from bpe_tokenizer.formats import huggingface
 from hf_files import added_token, byte_level, tokenizer_json, write
 from hostile import hostile_texts, special_token_texts
 from pages import ROOT, blocks, run_python
-from peers.hf_transformers import tokenizers, transformers
+from peers.hf_transformers import transformers
 from small_tokenizers import with_post_processor, without_surrogates
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
@@ -108,13 +106,6 @@ def padding(pair: Pair) -> Pair:
 # -- the vocabulary ---------------------------------------------------------------------------------------
 
 
-def test_it_is_a_fast_tokenizer_of_their_own_class(pair: Pair) -> None:
-    theirs = pair.theirs
-    assert isinstance(theirs, transformers.PreTrainedTokenizerFast)
-    assert theirs.is_fast
-    assert isinstance(theirs.backend_tokenizer, tokenizers.Tokenizer)
-
-
 def test_the_vocabulary(pair: Pair) -> None:
     ours, theirs, _ = pair
     assert len(theirs) == len(ours) == len(theirs.get_vocab())
@@ -128,61 +119,7 @@ def test_the_vocabulary(pair: Pair) -> None:
         assert theirs.decode([token_id]) == ours.decode([token_id])
 
 
-def test_special_tokens(pair: Pair) -> None:
-    ours, theirs, directory = pair
-    untouched = opened(directory)
-    for role in ("bos", "eos", "pad", "unk"):
-        assert getattr(untouched, f"{role}_token") == getattr(ours, f"{role}_token")
-    assert set(theirs.all_special_tokens) <= set(ours.special_tokens)
-    assert {str(token): at for at, token in theirs.added_tokens_decoder.items()} == ours.special_tokens
-    assert [
-        theirs.convert_tokens_to_ids(token) for token in theirs.all_special_tokens
-    ] == theirs.all_special_ids
-
-
 # -- there and back ---------------------------------------------------------------------------------------
-
-
-def same(pair: Pair, theirs: Any) -> bool:
-    texts = [*TEXTS, *special_token_texts(list(pair.ours.special_tokens))]
-    return len(theirs) == len(pair.theirs) and all(
-        theirs(text)["input_ids"] == pair.theirs(text)["input_ids"]
-        and theirs.decode(theirs.encode(text)) == pair.theirs.decode(pair.theirs.encode(text))
-        for text in texts
-    )
-
-
-def test_saving_and_opening_again_and_again(pair: Pair, tmp_path: Path) -> None:
-    theirs = pair.theirs
-    for number in range(3):
-        theirs.save_pretrained(str(tmp_path / str(number)))
-        theirs = opened(tmp_path / str(number))
-        assert same(pair, theirs)
-        assert theirs.special_tokens_map == pair.theirs.special_tokens_map
-        assert theirs.model_max_length == pair.theirs.model_max_length
-        assert theirs.chat_template == pair.theirs.chat_template
-    ours = BPETokenizer.from_pretrained(tmp_path / "2")
-    for text in TEXTS:
-        assert ours.encode(text, True, "all") == pair.ours.encode(text, True, "all")
-
-
-def test_pickling_and_copying(pair: Pair) -> None:
-    for theirs in (pickle.loads(pickle.dumps(pair.theirs)), copy.deepcopy(pair.theirs)):
-        assert same(pair, theirs)
-        assert theirs.all_special_tokens == pair.theirs.all_special_tokens
-
-
-def test_options_while_opening(pair: Pair) -> None:
-    theirs = transformers.AutoTokenizer.from_pretrained(
-        str(pair.directory),
-        padding_side="left",
-        truncation_side="left",
-        model_max_length=7,
-        eos_token="<end>",
-    )
-    assert (theirs.padding_side, theirs.truncation_side, theirs.model_max_length) == ("left", "left", 7)
-    assert theirs.eos_token == "<end>"
-    assert theirs.eos_token_id == len(theirs) - 1 == len(pair.theirs)
 
 
 def test_training_a_new_one_like_it(pair: Pair, stdlib_texts: list[str], tmp_path: Path) -> None:
@@ -218,20 +155,6 @@ def test_special_tokens_in_a_text_as_plain_text(pair: Pair) -> None:
             text
         )
         assert theirs(text, add_special_tokens=False)["input_ids"] == ours.encode(text, allowed_special="all")
-
-
-def test_a_batch_is_its_texts(pair: Pair) -> None:
-    ours, theirs, _ = pair
-    batch = theirs(TEXTS)
-    assert batch["input_ids"] == [theirs(text)["input_ids"] for text in TEXTS]
-    assert batch["input_ids"] == [
-        result.input_ids for result in ours.encode_batch(TEXTS, add_special_tokens=True)
-    ]
-    assert batch["attention_mask"] == [[1] * len(row) for row in batch["input_ids"]]
-    for skip in (False, True):
-        texts = theirs.batch_decode(batch["input_ids"], skip_special_tokens=skip)
-        assert texts == [theirs.decode(row, skip_special_tokens=skip) for row in batch["input_ids"]]
-        assert texts == ours.decode_batch(batch["input_ids"], skip, skip_padding=False)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -293,108 +216,7 @@ def test_rows_that_are_padded_afterwards(padding: Pair) -> None:
             assert np.array_equal(found[name], column), name
 
 
-@pytest.mark.parametrize("length", [4, 5, 9])
-def test_truncation(length: int, pair: Pair) -> None:
-    ours, theirs, _ = pair
-    theirs.truncation_side = "right"
-    batch = theirs(TEXTS, truncation=True, max_length=length)
-    results = ours.encode_batch(TEXTS, add_special_tokens=True, truncation=True, max_length=length)
-    assert batch["input_ids"] == [result.input_ids for result in results]
-    theirs.truncation_side = "left"
-    around = theirs.num_special_tokens_to_add()
-    for text, row in zip(TEXTS, theirs(TEXTS, truncation=True, max_length=length)["input_ids"], strict=True):
-        ids = ours.encode(text)
-        assert [i for i in row if i in ids] == ids[-(length - around) :]
-
-
-def test_the_limit_of_the_model(pair: Pair) -> None:
-    long = "a long text " * 100
-    limit = min(pair.theirs.model_max_length, 30)
-    pair.theirs.model_max_length = limit
-    assert len(pair.theirs(long, truncation=True)["input_ids"]) == limit
-
-
-def test_overflowing_tokens(pair: Pair) -> None:
-    """Windows of five ids, of which two are those of the window before."""
-    ours, theirs, _ = pair
-    text = "one two three four five six seven eight nine ten"
-    ids = ours.encode(text)
-    batch = theirs(
-        text,
-        truncation=True,
-        max_length=5 + theirs.num_special_tokens_to_add(),
-        stride=2,
-        return_overflowing_tokens=True,
-        return_special_tokens_mask=True,
-    )
-    windows = [
-        [i for i, m in zip(row, mask, strict=True) if not m]
-        for row, mask in zip(batch["input_ids"], batch["special_tokens_mask"], strict=True)
-    ]
-    assert windows == [ids[start : start + 5] for start in range(0, len(ids) - 2, 3)]
-    assert set(batch["overflow_to_sample_mapping"]) == {0}
-
-
-def test_special_tokens_mask(pair: Pair) -> None:
-    ours, theirs, _ = pair
-    for text in TEXTS:
-        before, after = pair.ours.encode("x", True), pair.ours.encode("x")
-        batch = theirs(text, return_special_tokens_mask=True)
-        plain = ours.encode(text)
-        added = len(before) - len(after)
-        assert sum(batch["special_tokens_mask"]) == added == theirs.num_special_tokens_to_add()
-        kept = [i for i, m in zip(batch["input_ids"], batch["special_tokens_mask"], strict=True) if not m]
-        assert kept == plain
-        assert batch["special_tokens_mask"] == theirs.get_special_tokens_mask(
-            batch["input_ids"], already_has_special_tokens=True
-        )
-
-
-def test_pairs_of_texts(pair: Pair) -> None:
-    ours, theirs, _ = pair
-    batch = theirs("first text", "second", return_special_tokens_mask=True)
-    kept = [i for i, m in zip(batch["input_ids"], batch["special_tokens_mask"], strict=True) if not m]
-    assert kept == [*ours.encode("first text"), *ours.encode("second")]
-    assert set(batch.sequence_ids()) - {None} == {0, 1}
-
-
-def test_texts_in_words(pair: Pair) -> None:
-    words = ["Hello", " world", "日本"]
-    batch = pair.theirs(words, is_split_into_words=True, add_special_tokens=False)
-    assert batch["input_ids"] == [token for word in words for token in pair.ours.encode(word)]
-    ids = [len(pair.ours.encode(word)) for word in words]
-    assert batch.word_ids() == [number for number, count in enumerate(ids) for _ in range(count)]
-
-
-def test_arrays(padding: Pair) -> None:
-    batch = padding.theirs(TEXTS, padding=True, return_tensors="np")
-    ours = padding.ours.encode_batch(TEXTS, add_special_tokens=True, padding=True, return_tensors="np")
-    assert batch["input_ids"].shape == ours["input_ids"].shape
-    assert (batch["attention_mask"] == ours["attention_mask"]).all()
-    assert ((batch["input_ids"] == ours["input_ids"]) | (batch["attention_mask"] == 0)).all()
-
-
 # -- positions --------------------------------------------------------------------------------------------
-
-
-def test_offsets(pair: Pair) -> None:
-    ours, theirs, _ = pair
-    for text in [text for text in TEXTS if not text.startswith(" ")]:
-        batch = theirs(text, return_offsets_mapping=True, add_special_tokens=False)
-        ids, spans = ours.encode_with_offsets(text, tile=False)
-        assert (batch["input_ids"], batch["offset_mapping"]) == (ids, spans)
-        for token, (start, end) in enumerate(batch["offset_mapping"]):
-            assert batch.token_to_chars(token) == (start, end)
-            for place in range(start, end):
-                first, last = batch["offset_mapping"][batch.char_to_token(place)]
-                assert first <= place < last
-        assert batch.encodings[0].tokens == batch.tokens() == ours.convert_ids_to_tokens(ids)
-
-
-def test_what_stands_around_a_text_has_no_place_in_it(pair: Pair) -> None:
-    batch = pair.theirs("a text", return_offsets_mapping=True, return_special_tokens_mask=True)
-    for span, special in zip(batch["offset_mapping"], batch["special_tokens_mask"], strict=True):
-        assert (span == (0, 0)) == bool(special)
 
 
 # -- tokens that are added --------------------------------------------------------------------------------
@@ -418,105 +240,10 @@ def test_adding_tokens(pair: Pair, tmp_path: Path) -> None:
     assert (ours.eos_token, len(ours)) == (theirs.eos_token, len(theirs))
 
 
-def test_the_longest_added_token_wins(pair: Pair, tmp_path: Path) -> None:
-    theirs = pair.theirs
-    theirs.add_tokens(["extra_id_1"])
-    theirs.add_tokens(["extra_id_100"])
-    assert theirs.tokenize("This is some extra_id_100")[-1] == "extra_id_100"
-    theirs.save_pretrained(str(tmp_path))
-    ours = BPETokenizer.from_pretrained(tmp_path)
-    assert ours.tokenize("This is some extra_id_100")[-1] == "extra_id_100"
-
-
-def test_flags_of_added_tokens(pair: Pair, tmp_path: Path) -> None:
-    theirs = pair.theirs
-    flagged = [
-        tokenizers.AddedToken("[L]", lstrip=True, normalized=False),
-        tokenizers.AddedToken("[R]", rstrip=True, normalized=False),
-        tokenizers.AddedToken("[W]", single_word=True, normalized=False),
-    ]
-    theirs.add_tokens(flagged, special_tokens=True)
-    theirs.save_pretrained(str(tmp_path))
-    ours = BPETokenizer.from_pretrained(tmp_path)
-    for text in ("a [L] b", "a  [L]b", "a [R] b", "a[R]  b", "a[W]b", "a [W] b", "[L][R][W]", " [L] "):
-        ids = ours.encode(text, allowed_special="all")
-        assert ids == theirs.encode(text, add_special_tokens=False), text
-        assert ours.decode(ids) == theirs.decode(ids)
-
-
 # -- ids to text ------------------------------------------------------------------------------------------
 
 
-def test_cleaning_up_does_not_touch_our_texts(pair: Pair) -> None:
-    text = "Don ' t , please ! I ' m ok . Isn 't it ?"
-    ids = pair.theirs.encode(text, add_special_tokens=False)
-    for clean in (None, False, True):
-        decoded = pair.theirs.decode(ids, clean_up_tokenization_spaces=clean)
-        assert decoded == pair.ours.decode(ids)
-        assert decoded.strip() == text
-
-
-def test_a_stream_of_ids(pair: Pair) -> None:
-    """As servers decode: one id at a time, never half a character."""
-    text = TEXTS[1] + " 👩‍👩‍👧 é"
-    ids = pair.ours.encode(text)
-    stream = tokenizers.decoders.DecodeStream(skip_special_tokens=False)
-    steps = [stream.step(pair.theirs.backend_tokenizer, token_id) for token_id in ids]
-    assert "".join(step for step in steps if step) == pair.ours.decode(ids)
-    assert not any("\ufffd" in step for step in steps if step)
-
-
-def test_the_space_before_a_text(pair: Pair) -> None:
-    ours, theirs, _ = pair
-    has_space = ours.model.core.add_prefix_space
-    assert theirs.add_prefix_space == has_space
-    assert (
-        theirs.encode("low", add_special_tokens=False) == theirs.encode(" low", add_special_tokens=False)
-    ) == has_space
-    assert theirs.decode(theirs.encode("low", add_special_tokens=False)) == (" low" if has_space else "low")
-
-
 # -- what is built on tokenizers --------------------------------------------------------------------------
-
-
-def test_collators(pair: Pair) -> None:
-    features = [pair.theirs(text) for text in TEXTS]
-    own_rows = [{"input_ids": pair.ours.encode(text, add_special_tokens=True)} for text in TEXTS]
-    expected = pair.theirs(TEXTS, padding=True, return_tensors="np")
-    for rows in (features, own_rows):
-        batch = transformers.DataCollatorWithPadding(pair.theirs, return_tensors="np")(rows)
-        assert (batch["input_ids"] == expected["input_ids"]).all()
-        assert (batch["attention_mask"] == expected["attention_mask"]).all()
-    collator = transformers.DataCollatorForLanguageModeling(pair.theirs, mlm=False, return_tensors="np")
-    batch = collator(features)
-    assert ((batch["labels"] == batch["input_ids"]) | (batch["labels"] == -100)).all()
-
-
-def test_chats(pair: Pair) -> None:
-    ours, theirs, _ = pair
-    theirs.chat_template = CHAT_TEMPLATE
-    chat = [
-        {"role": "user", "content": "Grüße <|im_end|>"},
-        {"role": "assistant", "content": "Hello there"},
-        {"role": "user", "content": "日本語"},
-    ]
-    text = theirs.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-    assert text.startswith((theirs.bos_token or "") + "<|im_start|>user\nGrüße <|im_end|><|im_end|>\n")
-    assert text.endswith("<|im_start|>assistant\n")
-    encoded = theirs.apply_chat_template(
-        chat, tokenize=True, add_generation_prompt=True, return_dict=True, return_assistant_tokens_mask=True
-    )
-    assert encoded["input_ids"] == ours.encode(text, allowed_special="all")
-    mask = encoded["assistant_masks"]
-    reply = [i for i, m in zip(encoded["input_ids"], mask, strict=True) if m]
-    assert theirs.decode(reply).strip() == "Hello there<|im_end|>"
-
-
-def test_the_chat_template_travels(pair: Pair, tmp_path: Path) -> None:
-    pair.theirs.chat_template = CHAT_TEMPLATE
-    pair.theirs.save_pretrained(str(tmp_path / "theirs"))
-    BPETokenizer.from_pretrained(tmp_path / "theirs").save(tmp_path / "ours")
-    assert opened(tmp_path / "ours").chat_template == CHAT_TEMPLATE
 
 
 def test_the_blocks_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

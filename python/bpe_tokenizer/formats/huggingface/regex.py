@@ -1,7 +1,7 @@
 r"""Which regular expressions mean the same to our engine and to the one of Hugging Face `tokenizers`.
 
 Ours is fancy-regex, theirs Oniguruma. The core reads the patterns (`pretokenize/portability.rs`).
-tests/peers/test_against_tokenizers.py compares both engines on the patterns that pass.
+tests/peers/test_regex_against_tokenizers.py compares both engines on the patterns that pass.
 """
 
 from __future__ import annotations
