@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         SystemExit: Always, with the exit code.
 
     Example:
-        >>> main(["check", "16"])
+        >>> main(["check", "18"])
         Traceback (most recent call last):
         SystemExit: 2
     """

@@ -43,10 +43,10 @@ def load_chapter(number: int) -> Chapter:
     Example:
         >>> load_chapter(2).title
         'Bytes and UTF-8'
-        >>> load_chapter(16)
+        >>> load_chapter(18)
         Traceback (most recent call last):
             ...
-        ValueError: chapter 16 does not exist; the course has the chapters 1 to 15
+        ValueError: chapter 18 does not exist; the course has the chapters 1 to 17
     """
     if number not in range(1, len(PAGES) + 1):
         raise ValueError(f"chapter {number!r} does not exist; the course has the chapters 1 to {len(PAGES)}")

@@ -64,6 +64,28 @@ def units() -> str:
     return token_rows(rows, "A text in characters, subwords and words")
 
 
+def pipeline() -> str:
+    """The way of the text of chapter 1 through a model."""
+    names = page_names("01-why-tokenizers", "logits")
+    ids, table, logits = names["ids"], names["table"], names["logits"]
+    best = logits.index(max(logits))
+    cells = range(len(ids))
+
+    def row(label: str, texts: Iterable[object]) -> SpanRow:
+        return SpanRow(label, [Span(k, k + 1, str(text)) for k, text in zip(cells, texts, strict=False)])
+
+    rows = [
+        row("text", names["words"]),
+        row("ids, by the tokenizer", ids),
+        row("rows of the embedding table", (f"{table[each][0]:g} {table[each][1]:g}" for each in ids)),
+        SpanRow("model", [Span(0, len(ids), "many layers", is_strong=True)]),
+        row("logits, one for each token of the vocabulary", (f"{logit:.2f}" for logit in logits)),
+        SpanRow("the sampled id", [Span(best, best + 1, str(best), is_strong=True)]),
+        SpanRow("text, by the tokenizer", [Span(best, best + 1, names["vocabulary"][best])]),
+    ]
+    return span_rows(rows, "The way of a text through a language model")
+
+
 def utf_8() -> str:
     """The bytes of four characters."""
     rows = [
@@ -253,6 +275,7 @@ def cuts() -> str:
 
 DRAWN: dict[str, Callable[[], str]] = {
     "01-units": units,
+    "01-pipeline": pipeline,
     "02-utf-8": utf_8,
     "03-merges": merges,
     "03-tree": tree,

@@ -30,13 +30,13 @@ _INSTALL = """\
 # This notebook is in docs/learn/notebooks/ of the repository of bpe-tokenizer.
 # If the package is not installed, remove the `#` from the next line.
 # %pip install "../../..[reference]"
+import sys
+
+sys.path.append("../../..")  # the course
 """
 _FILES = "# Cells whose first line says that they need files fail without these.\n"
 _NEEDS_FILES = "# Needs the files that the variable BPE_TOKENIZER_FIXTURES names.\n"
 _CHECK = """\
-import sys
-
-sys.path.append("../../..")
 from course import check, solution
 
 """

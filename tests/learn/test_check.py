@@ -117,7 +117,7 @@ def test_right_answers(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [f"solved         {each.name}" for each in CHAPTER.exercises]
 
 
-@pytest.mark.parametrize("number", ["0", "16", "-1", "three", "1.5", ""])
+@pytest.mark.parametrize("number", ["0", "18", "-1", "three", "1.5", ""])
 def test_a_chapter_that_does_not_exist(number: str, tmp_path: Path) -> None:
     from course.__main__ import main
 
@@ -127,9 +127,9 @@ def test_a_chapter_that_does_not_exist(number: str, tmp_path: Path) -> None:
 
 
 def test_a_wrong_command_line_has_no_traceback(tmp_path: Path) -> None:
-    done = run("check", "16", cwd=tmp_path)
+    done = run("check", "18", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith("'16' is not a chapter; the course has the chapters 1 to 15\n")
+    assert done.stderr.endswith("'18' is not a chapter; the course has the chapters 1 to 17\n")
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
