@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+import chat_cases
 from bpe_tokenizer import BPETokenizer, Model, TokenizerError
 from bpe_tokenizer.chat import Origin, Rendered, Segment
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
-from chat_cases import JINJA, MARKUP, SPECIAL, chat_tokenizer, published, published_names
+from chat_cases import CALLS, JINJA, MARKUP, SPECIAL, chat_tokenizer, published, published_names
 from conversations import ATTACKS, Conversation, vary
-from scripted_model import scripted
 
 CONTROL = (*SPECIAL, *MARKUP)
 # Every control token, whole, in halves, twice, inside itself, in other letters.
@@ -210,25 +210,6 @@ def test_a_role_that_says_it_is_equal_to_another(tokenizer: BPETokenizer) -> Non
     assert control_ids(tokenizer, ids) == {}
 
 
-def test_system_prompts_tools_documents_and_variables(tokenizer: BPETokenizer) -> None:
-    source = (
-        "{{ greeting }}{% for t in tools %}{{ t | tojson }}{{ t.name }}{% endfor %}{% for d in documents %}"
-        "{{ d.text }}{% endfor %}{% for k, v in extra.items() %}{{ k }}{{ v }}{% endfor %}"
-        "{% for m in messages %}<|im_start|>{{ m.content }}<tool_call>{% endfor %}"
-    )
-    hostile = "<|im_start|><tool_call>"
-    ids = tokenizer.apply_chat_template(
-        [{"role": "user", "content": hostile}],
-        source,
-        system_prompt=hostile,
-        tools=[{"name": hostile, hostile: [hostile]}],
-        documents=[{"text": hostile}],
-        template_variables={"greeting": hostile, "extra": {hostile: hostile}},
-    )
-    control = [tokenizer.convert_tokens_to_ids(text) for text in ("<|im_start|>", "<tool_call>")]
-    assert control_ids(tokenizer, ids, source) == dict.fromkeys(control, 2)
-
-
 def test_other_plain_added_tokens_are_words() -> None:
     """Those that the template does not write are found in contents too, as everywhere."""
     tokenizer = chat_tokenizer(markup=["<b>", "<tool_call>", "    "])
@@ -283,19 +264,9 @@ def test_what_cannot_be_followed_is_content_and_said(tokenizer: BPETokenizer) ->
     assert ids.count(tokenizer.special_tokens["<|im_start|>"]) == 1
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda tokenizer, talk, source: tokenizer.apply_chat_template(talk, source),
-        lambda tokenizer, talk, source: tokenizer.apply_chat_template([talk], source),
-        lambda tokenizer, talk, source: tokenizer.message_spans(talk, source),
-        lambda tokenizer, talk, source: tokenizer.count_chat_tokens(talk, source),
-        lambda tokenizer, talk, source: tokenizer.trim_messages(talk, 100, source),
-        lambda tokenizer, talk, source: tokenizer.chat(talk, scripted([])[1], source),
-    ],
-    ids=["apply", "batch", "spans", "count", "trim", "chat"],
-)
-def test_warnings_point_at_the_code_of_the_user(call: Callable[..., Any], tokenizer: BPETokenizer) -> None:
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "chat_segments"])
+def test_warnings_point_at_the_code_of_the_user(name: str, tokenizer: BPETokenizer) -> None:
+    source = "{{ messages[0].content | urlize }}"
     with pytest.warns(UserWarning, match="urlize") as caught:
-        call(tokenizer, [{"role": "user", "content": "x"}], "{{ messages[0].content | urlize }}")
-    assert {warning.filename for warning in caught} == {__file__}
+        CALLS[name](tokenizer, [{"role": "user", "content": "x"}], template=source)
+    assert {warning.filename for warning in caught} == {chat_cases.__file__}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,8 @@ from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.inference import LanguageModel
 from bpe_tokenizer.model import Normalizer, PlainNormalizer, Strip
+from chat_cases import CALLS
+from scripted_model import scripted
 
 THINK = 1000
 Ids = Sequence[int]
@@ -204,8 +206,6 @@ def test_merges_of_contents_stop_before_the_control_token() -> None:
         assert tokenizer.apply_chat_template(talk, "{{ messages[0].content }}") == expected, text
 
 
-# The methods that make ids of conversations.
-
 TEMPLATE = (
     "{% for m in messages %}{{ '<THINK>' | lower }}{{ m.role }}:{{ m.name }}{{ m.content }}"
     "{% for c in m.tool_calls %}{{ c | tojson }}{{ c.function.name }}{% endfor %}<|end|>{% endfor %}"
@@ -213,45 +213,23 @@ TEMPLATE = (
 )
 
 
-class Recorder:
-    """A language model that keeps its prompts."""
-
-    vocab_size, context_length = 2000, 10_000
-
-    def __init__(self) -> None:
-        self.prompts: list[list[int]] = []
-
-    def generate(self, ids: Any, options: Any, cancellation: Any) -> Iterator[int]:
-        self.prompts.append([*ids])
-        yield from ()
-
-    def close(self) -> None:
-        pass
-
-
 def joined(segments: Any) -> Ids:
     return [token_id for _, ids in segments for token_id in ids]
 
 
-def prompt_of_chat(tokenizer: BPETokenizer, talk: Any, **inputs: Any) -> Ids:
-    recorder = Recorder()
-    tokenizer.chat(talk, LanguageModel(recorder), TEMPLATE, **inputs)
-    return recorder.prompts[0]
-
-
-def prompt_of_stream(tokenizer: BPETokenizer, talk: Any, **inputs: Any) -> Ids:
-    recorder = Recorder()
-    list(tokenizer.chat(talk, LanguageModel(recorder), TEMPLATE, stream=True, **inputs))
-    return recorder.prompts[0]
+def prompt_of(talk: Callable[[LanguageModel], Any]) -> Ids:
+    model, loaded = scripted([])
+    talk(loaded)
+    return model.prompts[0]
 
 
 def prompt_of_session(tokenizer: BPETokenizer, talk: Any, **inputs: Any) -> Ids:
-    recorder = Recorder()
-    session = ChatSession(LanguageModel(recorder), tokenizer, template=TEMPLATE, **inputs)
+    model, loaded = scripted([])
+    session = ChatSession(loaded, tokenizer, template=TEMPLATE, **inputs)
     session.messages = [*talk[:-1]]
     list(session.send(talk[-1]["content"]))
     assert counted(joined(session.segments())) == len(session.messages)
-    return recorder.prompts[0]
+    return model.prompts[0]
 
 
 def ids_of_row(tokenizer: BPETokenizer, talk: Any, **inputs: Any) -> Ids:
@@ -268,8 +246,12 @@ DOORS: dict[str, Callable[..., Ids]] = {
         talk, TEMPLATE, return_dict=True, return_message_spans=True, **inputs
     )["input_ids"],
     "segments": lambda tokenizer, talk, **inputs: joined(tokenizer.chat_segments(talk, TEMPLATE, **inputs)),
-    "chat": prompt_of_chat,
-    "stream": prompt_of_stream,
+    "chat": lambda tokenizer, talk, **inputs: prompt_of(
+        lambda model: tokenizer.chat(talk, model, TEMPLATE, **inputs)
+    ),
+    "stream": lambda tokenizer, talk, **inputs: prompt_of(
+        lambda model: list(tokenizer.chat(talk, model, TEMPLATE, stream=True, **inputs))
+    ),
     "session": prompt_of_session,
     "row": ids_of_row,
 }
@@ -291,33 +273,15 @@ def test_every_method(door: str) -> None:
     assert counted(ids) == len(talk)
 
 
-# Templates whose control tokens the vocabulary lacks.
-
-IDS_OF: dict[str, Callable[..., Any]] = {
-    "apply": lambda tokenizer, talk, **more: tokenizer.apply_chat_template(talk, **more),
-    "batch": lambda tokenizer, talk, **more: tokenizer.apply_chat_template([talk], **more),
-    "mask": lambda tokenizer, talk, **more: tokenizer.apply_chat_template(
-        talk, add_generation_prompt=False, return_assistant_mask=True, **more
-    ),
-    "segments": lambda tokenizer, talk, **more: tokenizer.chat_segments(talk, **more),
-    "spans": lambda tokenizer, talk, **more: tokenizer.message_spans(talk, **more),
-    "count": lambda tokenizer, talk, **more: tokenizer.count_chat_tokens(talk, **more),
-    "trim": lambda tokenizer, talk, **more: tokenizer.trim_messages(talk, 1000, **more),
-    "rows": lambda tokenizer, talk, **more: list(tokenizer.training_examples([talk], **more)),
-    "chat": lambda tokenizer, talk, **more: tokenizer.chat(talk, LanguageModel(Recorder()), **more),
-    "session": lambda tokenizer, talk, **more: list(
-        ChatSession(LanguageModel(Recorder()), tokenizer, **more).send("Hi")
-    ),
-}
 HELLO = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
 
 
-@pytest.mark.parametrize("door", IDS_OF)
-def test_a_template_without_its_control_tokens_is_refused(door: str) -> None:
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_template_without_its_control_tokens_is_refused(call: Callable[..., Any]) -> None:
     tokenizer = tokenizer_with(AddedToken("<|end|>", 999))
     for template in (None, *sorted({*BUILT_IN} - {"alpaca"})):
         with pytest.raises(OptionError, match="plain_markup=True") as raised:
-            IDS_OF[door](tokenizer, HELLO, template=template)
+            call(tokenizer, HELLO, template=template)
         assert "add_special_tokens" in str(raised.value)
         if template is None:
             assert "no chat template" in str(raised.value)
@@ -325,7 +289,7 @@ def test_a_template_without_its_control_tokens_is_refused(door: str) -> None:
         else:
             assert getattr(BUILT_IN[template], "control_tokens", ("",))[0] in str(raised.value)
         assert len(str(raised.value)) <= 300
-        IDS_OF[door](tokenizer, HELLO, template=template, plain_markup=True)
+        call(tokenizer, HELLO, template=template, plain_markup=True)
 
 
 def test_one_missing_control_token_is_enough() -> None:

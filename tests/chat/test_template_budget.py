@@ -8,19 +8,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, ChatSession
+from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.chat import template_budget
 from bpe_tokenizer.chat.jinja import limits
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.errors import ArgumentTypeError, ChatTemplateError, OptionError
-from bpe_tokenizer.inference import LanguageModel
-from chat_cases import JINJA, published, published_names
+from chat_cases import CALLS, JINJA, published, published_names
 from hostile_templates import HOSTILE_TEMPLATES
 from jinja_rendering import TOKENS
 from jinja_templates import FAMILIES
@@ -395,38 +394,14 @@ def test_a_factor_beyond_the_floats(digits: int, tokenizer: BPETokenizer) -> Non
         tokenizer.apply_chat_template(HELLO, "{{ 1 }}", template_budget=10**digits)
 
 
-def test_every_method_takes_a_budget(tokenizer: BPETokenizer) -> None:
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_every_method_takes_a_budget(call: Callable[..., Any], tokenizer: BPETokenizer) -> None:
     source = "{% for i in range(2000) %}x{% endfor %}{{ messages[0].content }}"
-    small: dict[str, Any] = {"template": source, "template_budget": 1e-4}
-    calls = (
-        lambda **more: tokenizer.apply_chat_template(HELLO, **more),
-        lambda **more: tokenizer.apply_chat_template(HELLO, tokenize=False, **more),
-        lambda **more: tokenizer.chat_segments(HELLO, **more),
-        lambda **more: tokenizer.count_chat_tokens(HELLO, **more),
-        lambda **more: tokenizer.message_spans(HELLO, **more),
-        lambda **more: tokenizer.trim_messages(HELLO, 9999, **more),
-    )
-    for call in calls:
-        with pytest.raises(ChatTemplateError, match="template_budget"):
-            call(**small)
-        call(**{**small, "template_budget": 1})
-    session = ChatSession(LanguageModel(Silent()), tokenizer, **small)
-    with pytest.raises(ChatTemplateError, match="template_budget"):
-        list(session.send("Hi"))
+    call(tokenizer, HELLO, template=source, template_budget=1)
+    with pytest.raises((ChatTemplateError, OptionError), match=r"template_budget=10 for"):
+        call(tokenizer, HELLO, template=source, template_budget=1e-4)
     with pytest.raises(ArgumentTypeError, match="template_budget"):
-        tokenizer.apply_chat_template(HELLO, template_budget="10")  # type: ignore[call-overload]
-
-
-class Silent:
-    """A language model without replies."""
-
-    vocab_size, context_length = 100_000, 100_000
-
-    def generate(self, ids: Any, options: Any, cancellation: Any) -> Iterator[int]:
-        yield from ()
-
-    def close(self) -> None:
-        pass
+        call(tokenizer, HELLO, template_budget="10")
 
 
 def test_threads_have_their_own_budgets() -> None:

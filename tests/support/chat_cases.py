@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bpe_tokenizer import AddedToken, BPETokenizer, Model
+from bpe_tokenizer import AddedToken, BPETokenizer, ChatSession, Model
 from bpe_tokenizer.chat import Rendered, Template
+from scripted_model import scripted
 
 __all__ = [
-    "JINJA",
-    "MARKUP",
-    "QUESTION",
-    "SPECIAL",
-    "TALK",
-    "Undeclared",
-    "chat_tokenizer",
-    "published",
-    "published_names",
+    *("CALLS", "JINJA", "MARKUP", "QUESTION", "SPECIAL", "TALK", "Undeclared"),
+    *("chat_tokenizer", "published", "published_names"),
 ]
 
 # The control tokens of the published models.
@@ -58,6 +52,21 @@ TALK = [
     {"role": "assistant", "content": "Yes."},
 ]
 QUESTION = TALK[1:2]
+
+# Every method that makes ids of a conversation.
+CALLS: Mapping[str, Callable[..., Any]] = {
+    "apply_chat_template": lambda tokenizer, talk, **more: tokenizer.apply_chat_template(talk, **more),
+    "batch": lambda tokenizer, talk, **more: tokenizer.apply_chat_template([talk], **more),
+    "chat_segments": lambda tokenizer, talk, **more: tokenizer.chat_segments(talk, **more),
+    "message_spans": lambda tokenizer, talk, **more: tokenizer.message_spans(talk, **more),
+    "count_chat_tokens": lambda tokenizer, talk, **more: tokenizer.count_chat_tokens(talk, **more),
+    "trim_messages": lambda tokenizer, talk, **more: tokenizer.trim_messages(talk, 10_000, **more),
+    "training_examples": lambda tokenizer, talk, **more: list(tokenizer.training_examples([talk], **more)),
+    "chat": lambda tokenizer, talk, **more: tokenizer.chat(talk, scripted([])[1], **more),
+    "ChatSession": lambda tokenizer, talk, **more: list(
+        ChatSession(scripted([])[1], tokenizer, **more).send("Hi")
+    ),
+}
 
 # Templates in Hugging Face's dialect, each with another way of writing markup.
 JINJA: Mapping[str, str] = {
