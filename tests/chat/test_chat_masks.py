@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -136,31 +135,6 @@ def test_turns_with_calls_of_tools(name: str, tokenizer: BPETokenizer) -> None:
     assert alone.rstrip().endswith(first)
 
 
-def test_exact_turns_with_calls_of_tools(tokenizer: BPETokenizer) -> None:
-    """One case in full: the markup before the name of the tool is learned too."""
-    source = (
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.tool_calls %}{% for c in m.tool_calls %}"
-        '<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}'
-        "</tool_call>{% endfor %}{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}"
-        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-    )
-    call = {"type": "function", "function": {"name": "rain", "arguments": {"x": 1}}}
-    talk = [
-        {"role": "user", "content": "Does it rain?"},
-        {"role": "assistant", "tool_calls": [call, call]},
-        {"role": "tool", "content": "no"},
-    ]
-    written = '<tool_call>{"name": "rain", "arguments": ' + json.dumps({"x": 1}) + "}</tool_call>"
-    assert masked_text(tokenizer, talk, source) == written * 2 + "<|im_end|>"
-    # A call of which the template repeats the name as the author of the result.
-    repeating = source.replace(
-        "{% else %}{{ m.content }}",
-        "{% elif m.role == 'tool' %}{{ messages[loop.index0 - 1].tool_calls[0].function.name }}: "
-        "{{ m.content }}{% else %}{{ m.content }}",
-    )
-    assert masked_text(tokenizer, talk, repeating) == written * 2 + "<|im_end|>"
-
-
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_turns_are_found_without_being_declared(name: str) -> None:
     """The spans found by rendering the first messages equal the built-in templates' own."""
@@ -183,31 +157,12 @@ def test_turns_are_found_without_being_declared(name: str) -> None:
             assert assistant_spans(rendered, messages, render, special) == expected_ranges
 
 
-@pytest.mark.parametrize("name", ["chatml", "llama3", "phi3", "mistral", "gemma"])
-def test_empty_turns_are_their_end_tokens(name: str, tokenizer: BPETokenizer) -> None:
-    talk = plain_talk("uaua", {1: {"content": ""}})
-    for template in (name, Undeclared(BUILT_IN[name])):
-        text = masked_text(tokenizer, talk, template, add_generation_prompt=False)
-        assert text == f"{ENDS[name]}a3.{ENDS[name]}"
-
-
 def test_contents_that_a_template_strips_or_drops(tokenizer: BPETokenizer) -> None:
     stripping = JINJA["roles inside of tokens"]
     talk = plain_talk("uaua", {1: {"content": "  yes \n"}, 3: {"content": " \n "}})
     assert masked_text(tokenizer, talk, stripping, add_generation_prompt=False) == "yes<|end|><|end|>"
     dropping = "{% for m in messages[-2:] %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
     assert masked_text(tokenizer, TALKS[1], dropping) == "a5.<|end|>"
-
-
-def test_reasoning_is_learned_where_it_is_written(tokenizer: BPETokenizer) -> None:
-    source = (
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if loop.last and m.thinking %}"
-        "<think>{{ m.thinking }}</think>{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}"
-        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-    )
-    talk = plain_talk("uaua", {1: {"thinking": "hm"}, 3: {"thinking": "hm"}})
-    text = masked_text(tokenizer, talk, source, add_generation_prompt=False)
-    assert text == "a1.<|im_end|><think>hm</think>a3.<|im_end|>"
 
 
 def test_documents_are_not_learned(tokenizer: BPETokenizer) -> None:
@@ -234,14 +189,6 @@ def test_end_markers_that_are_no_tokens() -> None:
     plain = chat_tokenizer(special=(), markup=())
     for template in ("chatml", JINJA["plain turns"]):
         assert masked_text(plain, TALKS[0], template, plain_markup=True).startswith("a1.<|im_end|>")
-
-
-def test_a_token_of_both_is_learned(tokenizer: BPETokenizer) -> None:
-    """The corpus makes two line ends a token, of which one is the template's."""
-    talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "yes\n"}]
-    source = JINJA["no markup but words"]
-    assert tokenizer.apply_chat_template(talk, source, False, tokenize=False).endswith("yes\n\n")
-    assert masked_text(tokenizer, talk, source, add_generation_prompt=False) == "yes\n\n"
 
 
 def test_masks_that_cannot_be(tokenizer: BPETokenizer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pty
@@ -18,10 +17,10 @@ from typing import IO
 import pytest
 
 from bpe_tokenizer import BPETokenizer, ChatSession
-from bpe_tokenizer.cli import main
 from bpe_tokenizer.cli.chat_loop import ChatLoop
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.inference import free_models
+from command_line import TextResult, TextRun
 from inference.local_server import LocalServer, continuation, running
 from scripted_model import scripted
 
@@ -61,53 +60,39 @@ def arguments(server: LocalServer, directory: Path, *more: str) -> list[str]:
     return [*common, "--max-tokens", "12", *more]
 
 
-def run(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stdin: str, *command: str
-) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-    with pytest.raises(SystemExit) as raised:
-        main(command)
-    out, err = capsys.readouterr()
-    assert isinstance(raised.value.code, int)
-    return raised.value.code, out, err
-
-
 # -- in a pipe ------------------------------------------------------------------------------------------
 
 
-def test_each_line_of_a_pipe_is_said(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    server: LocalServer,
-    directory: Path,
-    tokenizer: BPETokenizer,
-) -> None:
-    code, out, err = run(capsys, monkeypatch, "One?\n\nTwo?\n", *arguments(server, directory))
-    assert (code, err) == (0, "")
-    assert out == "".join(f"{reply}\n" for reply in replies(tokenizer, "One?", "Two?"))
+@pytest.fixture
+def say(run_text: TextRun, server: LocalServer, directory: Path) -> TextRun:
+    """Run `chat` with the server's model, with what is said piped in."""
+
+    def run(*more: object, stdin: bytes = b"") -> TextResult:
+        return run_text(*arguments(server, directory), *more, stdin=stdin)
+
+    return run
+
+
+def test_each_line_of_a_pipe_is_said(say: TextRun, tokenizer: BPETokenizer) -> None:
+    expected = "".join(f"{reply}\n" for reply in replies(tokenizer, "One?", "Two?"))
+    assert say(stdin=b"One?\n\nTwo?\n") == (0, expected, "")
 
 
 def test_stop_strings_and_variables_of_a_template(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    server: LocalServer,
-    directory: Path,
-    tokenizer: BPETokenizer,
+    say: TextRun, tokenizer: BPETokenizer, tmp_path: Path
 ) -> None:
     (whole,) = replies(tokenizer, "One?")
-    command = arguments(server, directory, "--message", "One?", "--stop", "\u20ac", whole[3:6])
-    assert run(capsys, monkeypatch, "", *command)[:2] == (0, f"{whole[: whole.index(whole[3:6])]}\n")
-    source = directory / "variables.jinja"
+    stopped = say("--message", "One?", "--stop", "\u20ac", whole[3:6])
+    assert stopped[:2] == (0, f"{whole[: whole.index(whole[3:6])]}\n")
+    source = tmp_path / "variables.jinja"
     source.write_text("{{ greeting }}{{ messages[0].content }}")
-    command = [*arguments(server, directory, "--message", "One?"), "--template", str(source)]
+    given = ("--message", "One?", "--template", source)
+    expected = bytes(continuation(tokenizer.encode("Hi!One?"), 12)).decode("ascii")
     for name in ("--template-variables", "--chat-template-kwargs"):
-        code, out, _ = run(capsys, monkeypatch, "", *command, name, '{"greeting": "Hi!"}')
-        expected = bytes(continuation(tokenizer.encode("Hi!One?"), 12)).decode("ascii")
-        assert (code, out) == (0, f"{expected}\n")
+        assert say(*given, name, '{"greeting": "Hi!"}')[:2] == (0, f"{expected}\n")
     for value, message in (("{", "is not JSON"), ("[1]", "must be a JSON object")):
-        code, _, err = run(capsys, monkeypatch, "", *command, "--template-variables", value)
-        assert code == 1
-        assert message in err
+        refused = say(*given, "--template-variables", value)
+        assert (refused.code, message in refused.err) == (1, True)
 
 
 def test_a_pipe_gets_each_reply_before_it_sends_more(
@@ -134,23 +119,14 @@ def test_a_pipe_gets_each_reply_before_it_sends_more(
     assert len(server.requests) == 2
 
 
-def test_a_pipe_that_is_no_text(
-    capfd: pytest.CaptureFixture[str], server: LocalServer, directory: Path
-) -> None:
-    command = [sys.executable, "-m", "bpe_tokenizer", *arguments(server, directory)]
-    assert subprocess.run(command, input=b"One?\n\xff\n", check=False).returncode == 1
-    assert "line 2 of standard input is not UTF-8" in capfd.readouterr().err
+def test_a_pipe_that_is_no_text(say: TextRun) -> None:
+    refused = say(stdin=b"One?\n\xff\n")
+    assert refused.code == 1
+    assert "line 2 of standard input is not UTF-8" in refused.err
 
 
-def test_replies_as_json(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    server: LocalServer,
-    directory: Path,
-    tokenizer: BPETokenizer,
-) -> None:
-    command = arguments(server, directory, "--json", "--message", "One?", "//Two?")
-    code, out, err = run(capsys, monkeypatch, "", *command)
+def test_replies_as_json(say: TextRun, tokenizer: BPETokenizer) -> None:
+    code, out, err = say("--json", "--message", "One?", "//Two?")
     lines = [json.loads(line) for line in out.splitlines()]
     assert (code, err) == (0, "")
     assert [line["reply"] for line in lines] == replies(tokenizer, "One?", "//Two?")
@@ -158,27 +134,12 @@ def test_replies_as_json(
     assert all(line["tokens_per_second"] > 0 for line in lines)
 
 
-def test_how_to_generate_reaches_the_server(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, server: LocalServer, directory: Path
-) -> None:
-    more = ["--system", "Be brief.", "--temperature", "0.3", "--top-p", "0.8", "--seed", "9"]
-    assert run(capsys, monkeypatch, "One?", *arguments(server, directory, *more))[0] == 0
+def test_how_to_generate_reaches_the_server(say: TextRun, server: LocalServer) -> None:
+    options = ("--system", "Be brief.", "--temperature", "0.3", "--top-p", "0.8", "--seed", "9")
+    assert say(*options, stdin=b"One?").code == 0
     body = server.requests[-1]
     assert (body["temperature"], body["top_p"], body["seed"], body["max_tokens"]) == (0.3, 0.8, 9, 12)
     assert b"system\nBe brief." in bytes(token_id for token_id in body["prompt"] if token_id < 256)
-
-
-def test_a_template_may_be_a_file(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    server: LocalServer,
-    directory: Path,
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "own.jinja").write_text("{% for m in messages %}[{{ m.content }}]{% endfor %}")
-    command = arguments(server, directory, "--template", str(tmp_path / "own.jinja"))
-    assert run(capsys, monkeypatch, "One?", *command)[0] == 0
-    assert bytes(server.requests[-1]["prompt"]) == b"[One?]"
 
 
 @pytest.mark.parametrize(
@@ -192,18 +153,10 @@ def test_a_template_may_be_a_file(
         (["--template", "llama3"], "--plain-markup"),
     ],
 )
-def test_an_error_is_one_line(
-    options: list[str],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    server: LocalServer,
-    directory: Path,
-) -> None:
-    code, out, err = run(capsys, monkeypatch, "One?", *arguments(server, directory, *options))
-    assert (code, out) == (1, "")
-    assert err.count("\n") == 1
-    assert said in err
+def test_an_error_is_one_line(say: TextRun, options: list[str], said: str) -> None:
+    refused = say(*options, stdin=b"One?")
+    assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+    assert said in refused.err
 
 
 # -- commands -------------------------------------------------------------------------------------------

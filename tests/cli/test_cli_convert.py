@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer, Model, PostProcessor
-from bpe_tokenizer.cli import main
 from bpe_tokenizer.formats import huggingface, registry, tiktoken
 from bpe_tokenizer.formats.verify import differences
 from command_line import TextRun
@@ -155,16 +154,6 @@ def assert_nothing_new(tmp_path: Path, before: list[str]) -> None:
     assert not list(tmp_path.rglob(".*"))
 
 
-def test_what_a_format_cannot_hold(run: TextRun, tmp_path: Path) -> None:
-    BPETokenizer("cl100k", "NFC").train(TEXT, 270, verbose=False).save(tmp_path / "source")
-    before = names(tmp_path)
-    for to, output in (("tiktoken", "x"), ("minbpe", "x.model"), ("gpt2", "pair")):
-        result = run(tmp_path / "source", tmp_path / output, "--to", to)
-        assert result.code == 1
-        assert result.err.startswith(("bpe-tokenizer: normalization: ", "bpe-tokenizer: split_patterns: "))
-        assert_nothing_new(tmp_path, before)
-
-
 @pytest.mark.parametrize("to", ["tiktoken", "minbpe", "gpt2", "gguf"])
 def test_normalisation_is_dropped_on_request(to: str, run: TextRun, tmp_path: Path) -> None:
     original = BPETokenizer("gpt2", "NFC").train("café naïve café naïve", 270, verbose=False)
@@ -299,8 +288,3 @@ def test_an_input_that_is_none(run: TextRun, tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
     assert "is empty" in run(tmp_path / "empty", tmp_path / "x.json", "--to", "base64-json").err
     assert names(tmp_path) == ["empty"]
-
-
-def test_the_traceback(run: TextRun, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no such file"):
-        main(["convert", str(tmp_path / "nothing"), str(tmp_path / "x"), "--to", "gguf", "--debug"])

@@ -141,28 +141,13 @@ def test_decode_takes_any_number_of_ids(run: Run, directory: Path, tokenizer: BP
     assert run("decode", "--tokenizer", directory, "--ids", *ids) == Result(0, b"lower newest, wider", "")
     assert run("decode", "--ids", *ids, "--tokenizer", directory).out == b"lower newest, wider"
     assert run("decode", "--tokenizer", directory, "--ids", json.dumps(ids)).out == b"lower newest, wider"
-    assert run("decode", "--tokenizer", directory, "--ids", 256, 108, 257).out == b"<|end|>l<|other|>"
-
-
-def test_decode_gives_a_file_back_byte_for_byte(run: Run, directory: Path) -> None:
-    for options in ([], ["--json"]):
-        encoded = run("encode", "--tokenizer", directory, *options, stdin=HOSTILE.encode())
-        for source in ([], ["--ids", "-"]):
-            decoded = run("decode", "--tokenizer", directory, *source, stdin=encoded.out)
-            assert decoded == Result(0, HOSTILE.encode(), "")
-
-
-def test_decode_writes_bytes_that_are_no_text(run: Run, directory: Path) -> None:
-    assert run("decode", "--tokenizer", directory, "--ids", 255, 0, 128).out == b"\xff\x00\x80"
-
-
-def test_decode_of_no_ids_is_nothing(run: Run, directory: Path) -> None:
-    assert run("decode", "--tokenizer", directory, stdin=b"\n") == Result(0, b"", "")
-
-
-def test_decode_leaves_special_tokens_out_when_told(run: Run, directory: Path) -> None:
-    result = run("decode", "--tokenizer", directory, "--ids", 256, 108, 257, "--skip-special-tokens")
-    assert result.out == b"l"
+    for given, out in (
+        ((256, 108, 257), b"<|end|>l<|other|>"),
+        ((256, 108, 257, "--skip-special-tokens"), b"l"),
+        ((255, 0, 128), b"\xff\x00\x80"),
+        (("-",), b""),
+    ):
+        assert run("decode", "--tokenizer", directory, "--ids", *given, stdin=b"\n") == Result(0, out, "")
 
 
 @pytest.mark.parametrize(
@@ -171,8 +156,3 @@ def test_decode_leaves_special_tokens_out_when_told(run: Run, directory: Path) -
 def test_what_is_not_a_list_of_ids(text: str) -> None:
     with pytest.raises(OptionError, match=r"\bids?\b"):
         parse_ids(text)
-
-
-def test_ids_are_separated_by_white_space_or_commas() -> None:
-    assert parse_ids(" 1 2,3,\n\t4 ") == [1, 2, 3, 4]
-    assert parse_ids("") == []

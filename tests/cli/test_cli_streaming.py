@@ -58,13 +58,6 @@ def test_a_long_file_has_the_ids_of_its_text_and_comes_back(
         assert decoded == Result(0, LONG.encode(), "")
 
 
-def test_binary_ids_are_little_endian(run: Run, directory: Path, tokenizer: BPETokenizer) -> None:
-    ids = tokenizer.encode("lower")
-    for name in ("uint16", "uint32"):
-        result = run("encode", "--tokenizer", directory, "--text", "lower", "--output-format", name)
-        assert result == Result(0, np.array(ids, f"<u{int(name[4:]) // 8}").tobytes(), "")
-
-
 def test_an_id_above_65535_needs_uint32(run: Run, large: Path) -> None:
     arguments = ("encode", "--tokenizer", large, "--text", "ab", "--output-format")
     result = run(*arguments, "uint16")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
-import io
 import os
 import re
 import signal
@@ -13,39 +12,25 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli import main
 from bpe_tokenizer.cli.view import published_here
 from bpe_tokenizer.view.packed import pack
 from bpe_tokenizer.view.page import page
+from command_line import TextRun
 from page_core import HAS_CORE, needs_core
 
 CORPUS = "low low low lower lowest newer newer newest wider widest"
 HAS_SERVER = HAS_CORE and all(importlib.util.find_spec(name) for name in ("starlette", "uvicorn"))
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the command with `stdin` piped in; returns the exit code and both outputs."""
-
-    def run_it(*arguments: object, stdin: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as exit_:
-            main(["view", *map(str, arguments)])
-        sys.stdout.flush()
-        out, err = capfd.readouterr()
-        assert isinstance(exit_.value.code, int)
-        return exit_.value.code, out, err
-
-    return run_it
+def run(run_text: TextRun) -> TextRun:
+    return partial(run_text, "view")
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +45,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return root / "first", root / "second"
 
 
-def test_plain_shows_tokens_and_counts(run: Run, saved: tuple[Path, Path]) -> None:
+def test_plain_shows_tokens_and_counts(run: TextRun, saved: tuple[Path, Path]) -> None:
     tokenizer = BPETokenizer.load(saved[0])
     code, out, err = run("--tokenizer", saved[0], "--text", "lower [b]newest[/b]", "--plain")
     tokens, counts = out.splitlines()
@@ -70,14 +55,14 @@ def test_plain_shows_tokens_and_counts(run: Run, saved: tuple[Path, Path]) -> No
     assert len(tokens.split("|")) == tokenizer.count_tokens("lower [b]newest[/b]")
 
 
-def test_in_a_pipe_the_tokens_are_printed(run: Run, saved: tuple[Path, Path]) -> None:
+def test_in_a_pipe_the_tokens_are_printed(run: TextRun, saved: tuple[Path, Path]) -> None:
     plain = run("--tokenizer", saved[0], "--text", "lower newest", "--plain")
     assert plain[0] == 0
     assert run("-t", saved[0], "--text", "lower newest") == plain
     assert run("-t", saved[0], stdin=b"lower newest") == plain
 
 
-def test_plain_shows_two_tokenizers_one_after_the_other(run: Run, saved: tuple[Path, Path]) -> None:
+def test_plain_shows_two_tokenizers_one_after_the_other(run: TextRun, saved: tuple[Path, Path]) -> None:
     both = ("--tokenizer", saved[0], "--tokenizer", saved[1])
     code, out, _ = run(*both, "--plain", "--allowed-special", "<|end|>", stdin=b"low<|end|>")
     assert code == 0
@@ -88,7 +73,7 @@ def test_plain_shows_two_tokenizers_one_after_the_other(run: Run, saved: tuple[P
 
 
 @needs_core
-def test_html_writes_one_page(run: Run, saved: tuple[Path, Path], tmp_path: Path) -> None:
+def test_html_writes_one_page(run: TextRun, saved: tuple[Path, Path], tmp_path: Path) -> None:
     text = "low </script>\r\n<|end|>"
     (tmp_path / "text").write_bytes(text.encode())
     arguments = ("--tokenizer", saved[0], "--file", tmp_path / "text", "--allowed-special", "all", "--html")
@@ -100,7 +85,7 @@ def test_html_writes_one_page(run: Run, saved: tuple[Path, Path], tmp_path: Path
 
 
 @needs_core
-def test_a_page_needs_no_tokenizer(run: Run, tmp_path: Path) -> None:
+def test_a_page_needs_no_tokenizer(run: TextRun, tmp_path: Path) -> None:
     assert run("--html", tmp_path / "page.html", "--text", "low") == (0, "", "")
     assert (tmp_path / "page.html").read_bytes() == page(published_here(), "low").encode()
     code, out, err = run("--plain", "--text", "low")
@@ -109,7 +94,7 @@ def test_a_page_needs_no_tokenizer(run: Run, tmp_path: Path) -> None:
 
 
 @needs_core
-def test_an_expected_error_is_one_line(run: Run, saved: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_expected_error_is_one_line(run: TextRun, saved: tuple[Path, Path], tmp_path: Path) -> None:
     first = ("--tokenizer", saved[0])
     (tmp_path / "long").write_text("x" * 5_000_001)
     for arguments, said in (
@@ -127,7 +112,7 @@ def test_an_expected_error_is_one_line(run: Run, saved: tuple[Path, Path], tmp_p
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_wrong_command_line(run: Run, saved: tuple[Path, Path]) -> None:
+def test_a_wrong_command_line(run: TextRun, saved: tuple[Path, Path]) -> None:
     first = ("--tokenizer", saved[0])
     for arguments in (
         (*first, "--text", "x", "--file", "y", "--plain"),
@@ -140,7 +125,7 @@ def test_a_wrong_command_line(run: Run, saved: tuple[Path, Path]) -> None:
 
 @needs_core
 def test_without_the_libraries_the_page_opens_from_the_disk(
-    run: Run, saved: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: TextRun, saved: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
