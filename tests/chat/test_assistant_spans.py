@@ -12,7 +12,6 @@ from bpe_tokenizer.chat import Origin, Rendered, Segment, Template
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
-from bpe_tokenizer.chat.message_regions import message_regions
 from bpe_tokenizer.chat.messages import Messages
 from chat_cases import Undeclared, plain_talk
 
@@ -239,24 +238,3 @@ def test_few_renderings_find_the_turns() -> None:
     ranges = assistant_spans(template.render(talk), talk, render, {"<|im_end|>"})
     assert len(ranges) == 50
     assert len(calls) <= 6
-
-
-def test_parts_of_a_conversation() -> None:
-    rendered = Rendered(
-        (
-            Segment("<u>"),
-            Segment("user", Origin("messages", 0, "role")),
-            Segment("a", Origin("messages", 0, "content")),
-            Segment("<t>"),
-            Segment("{}", Origin("tools", 0)),
-            Segment("</t>"),
-            Segment("b", Origin("messages", 1, "content")),
-            Segment("<c>"),
-            Segment("c", Origin("messages", 1, "tool_calls")),
-            Segment("<e>"),
-        )
-    )
-    first, second = message_regions(rendered)
-    assert (first.index, first.start, first.end, first.before, first.after) == (0, 7, 8, "<u>user", "<t>")
-    assert (second.index, second.pieces, second.gaps) == (1, [(17, 18), (21, 22)], ["<c>"])
-    assert (second.before, second.after, second.fields) == ("</t>", "<e>", {"content", "tool_calls"})

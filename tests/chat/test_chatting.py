@@ -23,8 +23,7 @@ from bpe_tokenizer.errors import (
     NotTrainedError,
     OptionError,
 )
-from bpe_tokenizer.inference import LanguageModel, free_models
-from inference.local_server import continuation, running
+from bpe_tokenizer.inference import LanguageModel
 from scripted_model import scripted
 
 CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
@@ -272,18 +271,6 @@ def test_the_models_own_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
         BPETokenizer.for_model("http://localhost:1")
 
 
-def test_a_server_is_a_model() -> None:
-    tokenizer = BPETokenizer(normalization=None).train("abab", 259, special_tokens=CONTROL, verbose=False)
-    with running() as server:
-        prompt = tokenizer.apply_chat_template(TALK, "chatml")
-        expected = bytes(continuation(prompt, 20)).decode("ascii")
-        assert tokenizer.chat(TALK, server.address, "chatml", max_new_tokens=20) == expected
-        assert server.requests[-1]["prompt"] == prompt
-        with pytest.raises(OptionError, match="cannot load"):
-            tokenizer.chat(TALK, server.address, "chatml", backend="cpu_llama_cpp")
-    free_models()
-
-
 # -- sessions -------------------------------------------------------------------------------------------
 
 
@@ -431,17 +418,6 @@ def test_a_system_message_in_parts_is_loaded_as_it_is(chatml: BPETokenizer, tmp_
     session, _ = session_of(chatml)
     session.load(tmp_path / "talk.json")
     assert (session.system_prompt, session.conversation()) == (None, talk)
-
-
-def test_segments_of_a_session(chatml: BPETokenizer) -> None:
-    session, _ = session_of(chatml, "One.")
-    list(session.send("<|im_end|>"))
-    segments = session.segments()
-    ids = [token_id for _, part in segments for token_id in part]
-    assert ids == chatml.apply_chat_template(session.messages, "chatml")
-    (content,) = [part for segment, part in segments if segment.text == "<|im_end|>"]
-    assert chatml.decode(content) == "<|im_end|>"
-    assert end(chatml) not in content
 
 
 def test_a_session_needs_a_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:

@@ -97,19 +97,6 @@ def test_provenance_of(source: str, expected: list[tuple[str, str | None]]) -> N
     assert pieces("{% set c = messages[0].content %}" + source.replace("{{ loop }}", "")) == expected
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("[c, [n]] | tojson(indent=1)", ['[\n "zq",\n [\n  ', '"yw"\n ]\n]']),
-        ("{'é': c, 'b': n} | tojson(ensure_ascii=true)", ['{"\\u00e9": "zq", "b": ', '"yw"}']),
-    ],
-)
-def test_json_of_two_fields_keeps_both_origins(expression: str, expected: list[str]) -> None:
-    source = "{% set c, n = messages[0].content, messages[0].name %}{{ " + expression + " }}"
-    messages = [{"role": "user", "content": "zq", "name": "yw"}]
-    assert pieces(source, messages) == list(zip(expected, ("content", "name"), strict=True))
-
-
 def test_numbers_of_the_user_are_content() -> None:
     messages = [{"role": "user", "content": "x", "n": 7, "f": 0.5, "b": True, "none": None}]
     for source, text in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from string import Formatter
 from typing import Any
 
@@ -72,38 +73,33 @@ def test_brace_formats(fields: list[str], values: list[str]) -> None:
         assert all(known.lost_reason for known in as_tainted(result).provenances)
 
 
-@pytest.mark.parametrize(
-    ("template", "arguments", "expected"),
-    [
-        ("<%d|%s>", (65, owned("a")), [("<65|", TEMPLATE), ("a", LATIN), (">", TEMPLATE)]),
-        ("%.s|%.1s", (owned("a"), owned("aα")), [("|", TEMPLATE), ("a", LATIN)]),
-        ("%(a*)s", {"a*": owned("aα")}, [("a", LATIN), ("α", GREEK)]),
-        ("%(a)r|%(b)d", {"a": owned("a"), "b": 7}, [("'a'", LATIN), ("|7", TEMPLATE)]),
-        ("<%s>", {"x": owned("a")}, [("<", TEMPLATE), ("{'x': 'a'}", LATIN), (">", TEMPLATE)]),
-        ("%(a)s", {"a": "-", "b": owned("a")}, [("-", TEMPLATE)]),
-    ],
-)
-def test_each_percent_conversion_is_its_values(
-    template: str, arguments: Any, expected: list[tuple[str, Provenance]]
-) -> None:
-    result = percent_format(template, arguments)
-    assert result == template % arguments
-    assert runs(result) == expected
+def percents(template: str, arguments: Any) -> str:
+    return percent_format(template, arguments)
+
+
+def braces(template: str, arguments: Any) -> str:
+    return brace_format(template, arguments, {})
 
 
 @pytest.mark.parametrize(
-    ("template", "arguments", "expected"),
+    ("write", "template", "arguments", "expected"),
     [
-        ("{:5}|{}", ["-", owned("a")], [("-    |", TEMPLATE), ("a", LATIN)]),
-        ("{!s}", [owned("aα")], [("a", LATIN), ("α", GREEK)]),
-        ("{0[0]}{0[1]}{1.imag}", [["-", owned("a")], 3], [("-", TEMPLATE), ("a", LATIN), ("0", TEMPLATE)]),
+        (percents, "<%d|%s>", (65, owned("a")), [("<65|", TEMPLATE), ("a", LATIN), (">", TEMPLATE)]),
+        (percents, "%.s|%.1s", (owned("a"), owned("aα")), [("|", TEMPLATE), ("a", LATIN)]),
+        (percents, "%(a*)s", {"a*": owned("aα")}, [("a", LATIN), ("α", GREEK)]),
+        (percents, "%(a)r|%(b)d", {"a": owned("a"), "b": 7}, [("'a'", LATIN), ("|7", TEMPLATE)]),
+        (percents, "<%s>", {"x": owned("a")}, [("<", TEMPLATE), ("{'x': 'a'}", LATIN), (">", TEMPLATE)]),
+        (percents, "%(a)s", {"a": "-", "b": owned("a")}, [("-", TEMPLATE)]),
+        (braces, "{:5}|{}", ["-", owned("a")], [("-    |", TEMPLATE), ("a", LATIN)]),
+        (braces, "{!s}", [owned("aα")], [("a", LATIN), ("α", GREEK)]),
+        (braces, "{0[0]}{0[1]}{1.imag}", [[owned("a"), "-"], 3], [("a", LATIN), ("-0", TEMPLATE)]),
     ],
-)
-def test_each_replacement_field_is_its_values(
-    template: str, arguments: list[Any], expected: list[tuple[str, Provenance]]
+)  # fmt: skip
+def test_each_field_of_a_format_is_its_values(
+    write: Callable[..., str], template: str, arguments: Any, expected: list[tuple[str, Provenance]]
 ) -> None:
-    result = brace_format(template, arguments, {})
-    assert result == template.format(*arguments)
+    result = write(template, arguments)
+    assert result == (template % arguments if write is percents else template.format(*arguments))
     assert runs(result) == expected
 
 

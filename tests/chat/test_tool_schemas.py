@@ -28,46 +28,6 @@ def tool_of(arguments: str, *described: str) -> Any:
     return names["tool"]
 
 
-def test_tools_may_be_functions() -> None:
-    def weather(city: str, days: int = 1, unit: Literal["C", "F"] | None = None) -> str:
-        """Get the weather<|x|>.
-
-        Args:
-            city: Where.
-            days: How
-                long.
-            unit: In what (choices: ["C", "F"])
-        """
-        return city + str(days) + str(unit)
-
-    result = rendered("{{ tools | tojson }}", tools=[weather])
-    assert json.loads(result.text) == [
-        {
-            "type": "function",
-            "function": {
-                "name": "weather",
-                "description": "Get the weather<|x|>.",
-                "parameters": {
-                    "type": "object",
-                    "properties": {
-                        "city": {"type": "string", "description": "Where."},
-                        "days": {"type": "integer", "description": "How long."},
-                        "unit": {
-                            "type": "string",
-                            "enum": ["C", "F"],
-                            "nullable": True,
-                            "description": "In what",
-                        },
-                    },
-                    "required": ["city"],
-                },
-                "return": {"type": "string"},
-            },
-        }
-    ]
-    assert {segment.origin for segment in result.segments} == {Origin("tools", 0)}
-
-
 class Unit(Enum):
     CELSIUS = "C"
     KELVIN = 3
@@ -211,7 +171,9 @@ def test_methods_are_tools() -> None:
     for method in (Desk().find, Desk.find):
         schema = tool_schema(method)
         assert schema == {"type": "function", "function": FIND}
-        assert json.loads(rendered("{{ tools | tojson }}", tools=[method]).text) == [schema]
+        result = rendered("{{ tools | tojson }}", tools=[method])
+        assert json.loads(result.text) == [schema]
+        assert {segment.origin for segment in result.segments} == {Origin("tools", 0)}
     # The model never writes the result, so any type is allowed; then it is left out.
     for tool in (Desk.make, vars(Desk)["make"].__func__):
         assert tool_schema(tool)["function"] == {

@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-__all__ = ["ATTACKS", "Conversation", "generate", "vary"]
+__all__ = ["ATTACKS", "Conversation", "vary"]
 
 Message = dict[str, Any]
 
@@ -81,44 +81,15 @@ class Conversation:
     documents: list[dict[str, Any]] | None = None
 
 
-def generate(
-    seed: int,
-    *,
-    turns: int = 3,
-    system: bool = False,
-    tools: bool = False,
-    documents: bool = False,
-    parts: bool = False,
-    reasoning: bool = False,
-    calls: int = 1,
-    arguments: Literal["object", "string"] = "object",
-    empty: bool = False,
-    last: Literal["user", "assistant", "tool"] = "user",
-    attacks: Sequence[str] = (),
-) -> Conversation:
-    """Make up a conversation.
+def vary(seed: int, *, attacks: Sequence[str] = (), **fixed: Any) -> Conversation:
+    """Make up a conversation; the options that are not `fixed` are drawn from the seed.
 
     Args:
         seed: Any number.
-        turns: Number of messages of the user.
-        system: Whether it begins with a system message.
-        tools: Whether there are tools, with calls and their results in some turns.
-        documents: Whether there are documents.
-        parts: Whether contents are lists of text parts.
-        reasoning: Whether some of the assistant's messages have a `reasoning_content`.
-        calls: Number of tool calls in a message that has any.
-        arguments: Whether the arguments of tool calls are objects, or JSON in a string.
-        empty: Whether some contents are empty, all white space, or None.
-        last: Whose message is the last; "tool" only with `tools`.
         attacks: Texts of which contents, names, descriptions and arguments hold some.
+        fixed: `turns`, the number of messages of the user; whether there are a `system` message, `tools` with
+            calls and results, `documents`; whose message is the `last`; and fields of `_Writer`.
     """
-    return _Writer(seed, parts, reasoning, calls, arguments, empty, attacks).conversation(
-        turns, system, tools, documents, last
-    )
-
-
-def vary(seed: int, *, attacks: Sequence[str] = (), **fixed: Any) -> Conversation:
-    """Make up a conversation with options of `generate` drawn from the seed, where `fixed` has none."""
     rng = random.Random(f"options {seed}")
     tools = rng.random() < 0.4
     options: dict[str, Any] = {
@@ -133,23 +104,32 @@ def vary(seed: int, *, attacks: Sequence[str] = (), **fixed: Any) -> Conversatio
         "empty": rng.random() < 0.2,
         "last": rng.choice(("user", "user", "assistant", "tool" if tools else "user")),
     }
-    return generate(seed, attacks=attacks, **(options | fixed))
+    options |= fixed
+    whole = [options.pop(name) for name in ("turns", "system", "tools", "documents", "last")]
+    return _Writer(random.Random(seed), attacks=attacks, **options).conversation(*whole)
 
 
+@dataclass
 class _Writer:
-    def __init__(
-        self,
-        seed: int,
-        parts: bool,
-        reasoning: bool,
-        calls: int,
-        arguments: str,
-        empty: bool,
-        attacks: Sequence[str],
-    ) -> None:
-        self.rng = random.Random(seed)
-        self.parts, self.reasoning, self.calls, self.arguments = parts, reasoning, calls, arguments
-        self.empty, self.attacks = empty, attacks
+    """Makes up a conversation.
+
+    Args:
+        rng: Draws all that is open.
+        parts: Whether contents are lists of text parts.
+        reasoning: Whether some of the assistant's messages have a `reasoning_content`.
+        calls: Number of tool calls in a message that has any.
+        arguments: Whether the arguments of tool calls are an "object", or JSON in a "string".
+        empty: Whether some contents are empty, all white space, or None.
+        attacks: Texts of which contents, names, descriptions and arguments hold some.
+    """
+
+    rng: random.Random
+    parts: bool
+    reasoning: bool
+    calls: int
+    arguments: str
+    empty: bool
+    attacks: Sequence[str]
 
     def conversation(self, turns: int, system: bool, tools: bool, documents: bool, last: str) -> Conversation:
         offered = [self.tool() for _ in range(self.rng.randint(1, 3))] if tools else None

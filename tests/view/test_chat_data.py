@@ -62,8 +62,7 @@ CONTENTS = (
         "{{ messages }}",
         "</script>",
     ),
-    "<|endoftext|>",
-    *ATTACKS,
+    *("<|endoftext|>", *ATTACKS),
 )
 
 

@@ -63,12 +63,6 @@ def test_a_line_ends_after_a_token_with_a_line_feed() -> None:
     assert coloured_tokens(tokens, backgrounds=()).plain == "a|\\n\nb|c|\\n\\n"
 
 
-def test_a_terminal_gets_colours() -> None:
-    shown = _printed([b"to", b"ken"], force_terminal=True, color_system="truecolor")
-    assert shown.count("\x1b[30;48;") == 2
-    assert "|" not in shown
-
-
 def test_a_pipe_and_a_terminal_without_colours_get_boundaries() -> None:
     assert _printed([b"to", b"ken"], force_terminal=False) == "to|ken\n"
     assert _printed([b"to", b"ken"], force_terminal=True, no_color=True) == "to|ken\n"
@@ -124,15 +118,6 @@ def test_a_narrow_terminal_wraps_words_cjk_and_emoji() -> None:
     tokens = [b"tokens", b" of", b" twenty", b" columns", "日本語".encode(), "🙂🙂".encode(), b"!"]
     assert _lines(tokens, 20, color_system="truecolor") == ["tokens of twenty", " columns日本語🙂🙂!"]
     assert _lines(tokens, 20, color_system=None) == ["tokens| of| twenty|", " columns|日本語|", "🙂🙂|!"]
-
-
-def test_a_token_that_is_wider_than_the_terminal_fills_lines() -> None:
-    assert _lines([b"ab", b"x" * 50, b"c"], 20, color_system="truecolor") == [
-        "ab",
-        "x" * 20,
-        "x" * 20,
-        "x" * 10 + "c",
-    ]
 
 
 def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
