@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer, ChatSession, Reply
-from bpe_tokenizer.errors import ContextLengthError, MismatchError
 from bpe_tokenizer.inference import InferenceBackend, cached_models, free_model, free_models
-from inference.tiny_model import CONTEXT
 from inference.tiny_models import BACKENDS, NAMES, Models
 
 pytestmark = pytest.mark.inference
@@ -60,45 +58,6 @@ def test_the_same_reply_from_each(models: Models, backend: InferenceBackend) -> 
     assert own.chat(TALK, path, "llama3", **options) == text
     assert any(model.backend is backend for model in cached_models())
     assert free_model(path) >= 1
-
-
-def test_a_seed_gives_the_same_reply(models: Models, backend: InferenceBackend) -> None:
-    def reply(seed: int) -> str:
-        path = models.path(backend)
-        return models.tokenizer.chat(
-            TALK, path, "llama3", max_new_tokens=30, temperature=1.5, top_p=1.0, seed=seed, backend=backend
-        )
-
-    assert reply(1) == reply(1)
-    assert len({reply(seed) for seed in range(4)}) > 1
-
-
-def test_lengths_around_the_context(models: Models, backend: InferenceBackend) -> None:
-    tokenizer, path = models.tokenizer, models.path(backend)
-    around = tokenizer.count_chat_tokens([{"role": "user", "content": ""}], "llama3")
-
-    def talk(length: int) -> list[dict[str, str]]:
-        messages = [{"role": "user", "content": "!" * (length - around)}]
-        # Several exclamation marks can be one token: add the missing ones.
-        while (missing := length - tokenizer.count_chat_tokens(messages, "llama3")) > 0:
-            messages[0]["content"] += "!?" * (missing // 2) + "!" * (missing % 2)
-        assert tokenizer.count_chat_tokens(messages, "llama3") == length
-        return messages
-
-    for length in (CONTEXT, CONTEXT + 1):
-        with pytest.raises(ContextLengthError) as raised:
-            tokenizer.chat(talk(length), path, "llama3", backend=backend)
-        assert (raised.value.length, raised.value.limit) == (length, CONTEXT)
-    reply = tokenizer.chat(talk(CONTEXT - 1), path, "llama3", backend=backend, stream=True)
-    assert isinstance(reply, Reply)
-    list(reply)
-    assert reply.new_tokens <= 1
-
-
-def test_another_tokenizer_is_refused(models: Models, backend: InferenceBackend) -> None:
-    other = BPETokenizer().train("other words, other words", 300, verbose=False)
-    with pytest.raises(MismatchError):
-        other.chat(TALK, models.path(backend), "llama3", backend=backend, plain_markup=True)
 
 
 def test_a_session_on_each(models: Models, backend: InferenceBackend) -> None:

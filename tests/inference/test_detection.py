@@ -28,15 +28,6 @@ ALL = frozenset({"mlx_lm", "llama_cpp", "openvino_genai", "transformers", "torch
 
 
 def test_the_names_of_the_backends() -> None:
-    assert [backend.name for backend in Backend] == [
-        "APPLE_MLX",
-        "NVIDIA_CUDA",
-        "AMD_ROCM",
-        "INTEL_OPENVINO",
-        "CPU_LLAMA_CPP",
-        "HUGGINGFACE_TRANSFORMERS",
-        "OPENAI_HTTP",
-    ]
     assert Backend("nvidia_cuda") is Backend.NVIDIA_CUDA
     assert str(Backend.NVIDIA_CUDA) == f"{Backend.NVIDIA_CUDA}" == Backend.NVIDIA_CUDA.value == "nvidia_cuda"
     assert named_backend("CPU_LLAMA_CPP") is named_backend("cpu_llama_cpp") is Backend.CPU_LLAMA_CPP
@@ -93,21 +84,14 @@ def test_detection_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     )
     told = capsys.readouterr()
     assert told.out == ""
-    lines = dict(line.split(": ", 1) for line in told.err.splitlines())
-    assert lines == {
-        "APPLE_MLX": "no Apple silicon",
-        "NVIDIA_CUDA": "llama_cpp was installed without CUDA",
-        "AMD_ROCM": "no AMD GPU with ROCm",
-        "INTEL_OPENVINO": "no Intel processor or GPU",
-        "CPU_LLAMA_CPP": "can be used",
-        "HUGGINGFACE_TRANSFORMERS": "transformers and torch are not installed",
-    }
-
-
-def test_what_only_some_need_is_not_imported() -> None:
-    code = "import sys, bpe_tokenizer; print(sorted({'asyncio', 'jinja2', 'rich'} & set(sys.modules)))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (run.stdout, run.stderr) == ("[]\n", "")
+    assert told.err.splitlines() == [
+        "APPLE_MLX: no Apple silicon",
+        "NVIDIA_CUDA: llama_cpp was installed without CUDA",
+        "AMD_ROCM: no AMD GPU with ROCm",
+        "INTEL_OPENVINO: no Intel processor or GPU",
+        "CPU_LLAMA_CPP: can be used",
+        "HUGGINGFACE_TRANSFORMERS: transformers and torch are not installed",
+    ]
 
 
 def test_detection_loads_nothing() -> None:

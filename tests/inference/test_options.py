@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,26 +62,28 @@ def test_bad_load_options(options: dict[str, Any], error: type[Exception]) -> No
 
 
 def test_options_are_values() -> None:
-    options = GenerationOptions(5, 0, 1, 7, {1, np.int64(2)})  # type: ignore[arg-type]
+    of_numpy: Any = (np.int64(5), np.float32(0), np.float64(1), np.uint32(7), {1, np.int64(2)})
+    options = GenerationOptions(*of_numpy)
     assert options == GenerationOptions(5, 0.0, 1.0, 7, frozenset({1, 2}))
+    numbers = (options.max_new_tokens, options.temperature, options.top_p, options.seed)
+    assert [type(each) for each in numbers] == [int, float, float, int]
     assert hash(options) == hash(GenerationOptions(5, 0.0, 1.0, 7, frozenset({1, 2})))
     assert GenerationOptions() == GenerationOptions(512, 0.7, 0.9, None, frozenset())
     assert "secret" not in repr(LoadOptions(api_key="secret"))
 
 
-def plain_nucleus(logits: Sequence[float], temperature: float, top_p: float) -> list[int]:
-    """The definition, one step after the other, in exact enough floats."""
-    highest = max(logits)
-    powers = [float(np.exp((logit - highest) / temperature)) for logit in logits]
-    order = sorted(range(len(logits)), key=lambda index: -powers[index])
+def plain_nucleus(
+    logits: np.ndarray[Any, Any], temperature: float, top_p: float
+) -> tuple[list[int], list[float]]:
+    """The definition, one step after the other: temperature, softmax, the likeliest up to top_p."""
+    powers = np.exp((logits.astype(np.float64) - logits.max()) / temperature)
+    shares = powers / powers.sum()
     kept: list[int] = []
-    total = 0.0
-    for index in order:
-        if kept and total >= top_p * sum(powers):
+    for token_id in np.argsort(-shares, kind="stable"):
+        if kept and sum(shares[kept]) >= top_p:
             break
-        kept.append(index)
-        total += powers[index]
-    return kept
+        kept.append(int(token_id))
+    return kept, list(shares[kept] / shares[kept].sum())
 
 
 @given(
@@ -90,14 +91,16 @@ def plain_nucleus(logits: Sequence[float], temperature: float, top_p: float) -> 
     st.floats(0.05, 20),
     st.floats(0.001, 0.999),
 )
-def test_the_nucleus_is_what_it_is_defined_as(logits: list[float], temperature: float, top_p: float) -> None:
-    ids, weights = nucleus(np.array(logits, np.float32), temperature, top_p)
-    expected = plain_nucleus(logits, temperature, top_p)
+def test_the_nucleus_is_what_it_is_defined_as(values: list[float], temperature: float, top_p: float) -> None:
+    logits = np.array(values, np.float32)
+    ids, weights = nucleus(logits, temperature, top_p)
+    expected, shares = plain_nucleus(logits, temperature, top_p)
     # Where a sum meets top_p to the last bit, either is right.
     assert abs(len(ids) - len(expected)) <= 1
     shared = min(len(ids), len(expected))
-    assert [logits[i] for i in ids[:shared]] == [logits[i] for i in expected[:shared]]
-    assert (np.diff(weights) <= 0).all()
+    assert [values[i] for i in ids[:shared]] == [values[i] for i in expected[:shared]]
+    if len(ids) == len(expected):
+        np.testing.assert_allclose(weights / weights.sum(), shares, rtol=1e-6)
 
 
 def test_hostile_logits() -> None:

@@ -20,15 +20,8 @@ for library in ("torch", "transformers", "llama_cpp", "gguf", "mlx_lm", "openvin
     pytest.importorskip(library, reason=f"{library} is not installed; `make test-inference` does it")
 
 __all__ = [
-    "BACKENDS",
-    "GREEDY",
-    "NAMES",
-    "PROMPTS",
-    "Models",
-    "assert_frequencies",
-    "generate_for_ever",
-    "plain_nucleus",
-    "run_in_threads",
+    *("BACKENDS", "GREEDY", "NAMES", "PROMPTS", "Models"),
+    *("assert_frequencies", "generate_for_ever", "plain_nucleus", "run_in_threads"),
 ]
 
 BACKENDS = [
@@ -83,20 +76,6 @@ class Models:
         transformers: Any = import_module("transformers")
         transformers.utils.logging.disable_progress_bar()
         return transformers.AutoModelForCausalLM.from_pretrained(self.directory)
-
-
-def plain_nucleus(
-    logits: np.ndarray[Any, Any], temperature: float, top_p: float
-) -> tuple[list[int], list[float]]:
-    """The definition, one step after the other: temperature, softmax, the likeliest up to top_p."""
-    powers = np.exp((logits.astype(np.float64) - logits.max()) / temperature)
-    shares = powers / powers.sum()
-    kept: list[int] = []
-    for token_id in np.argsort(-shares, kind="stable"):
-        if sum(shares[kept]) >= top_p:
-            break
-        kept.append(int(token_id))
-    return kept, list(shares[kept] / shares[kept].sum())
 
 
 def assert_frequencies(drawn: Counter[int], shares: dict[int, float]) -> None:
