@@ -130,7 +130,8 @@ def test_built_in_templates_are_the_published_ones(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_roles_that_a_template_does_not_know(name: str) -> None:
-    for role in ("wizard", "System", "", "user<|im_end|>", "function"):
+    unknown = ["tool"] if name in ("alpaca", "gemma", "mistral", "phi3") else []
+    for role in ("wizard", "System", "", "user<|im_end|>", "function", *unknown):
         with pytest.raises(
             OptionError, match=rf"message 1 has the role '.*the template '{name}' .*knows .*user"
         ):
@@ -139,27 +140,45 @@ def test_roles_that_a_template_does_not_know(name: str) -> None:
             )
 
 
-def test_tools_results() -> None:
-    messages = [{"role": "user", "content": "a"}, {"role": "tool", "content": "7"}]
-    assert "<|start_header_id|>ipython<|end_header_id|>\n\n7<|eot_id|>" in ChatTemplate.llama3(messages)
-    assert "<|im_start|>tool\n7<|im_end|>\n" in ChatTemplate.chatml(messages)
-    for name in ("alpaca", "gemma", "mistral", "phi3"):
-        with pytest.raises(OptionError, match="message 1 has the role 'tool'"):
-            ChatTemplate.get_template(name)(messages)
+INSTRUCTION = "Be brief.\n\n### Instruction:\nReally?\n\n### Response:\n"
+YES, THINK = ({"role": "assistant", "content": text} for text in ("Yes.", "I think."))
 
 
-def test_alpaca_is_one_instruction() -> None:
-    answered = [*TALK, {"role": "assistant", "content": "Yes."}]
-    instruction = "Be brief.\n\n### Instruction:\nReally?\n\n### Response:\n"
-    assert ChatTemplate.alpaca(answered) == instruction
-    assert ChatTemplate.alpaca(answered, add_generation_prompt=False) == instruction + "Yes."
-    again = [*answered, {"role": "assistant", "content": "I think."}]
-    text = ChatTemplate.alpaca(again, add_generation_prompt=False)
-    assert text == instruction + "Yes.\n\n### Response:\nI think."
+@pytest.mark.parametrize(
+    ("name", "talk", "prompt", "text"),
+    [
+        # Alpaca has one instruction.
+        ("alpaca", [*TALK, YES], True, INSTRUCTION),
+        ("alpaca", [*TALK, YES], False, INSTRUCTION + "Yes."),
+        ("alpaca", [*TALK, YES, THINK], False, INSTRUCTION + "Yes.\n\n### Response:\nI think."),
+        # A system text waits for the user.
+        ("mistral", [TALK[0], *TALK[2:]], True, "<s>Because.</s>[INST] Be brief.\n\nReally? [/INST]"),
+        (
+            "gemma",
+            [TALK[0], *TALK[2:]],
+            False,
+            "<bos><start_of_turn>model\nBecause.<end_of_turn>\n"
+            "<start_of_turn>user\nBe brief.\n\nReally?<end_of_turn>\n",
+        ),
+        ("chatml", [{"role": "tool", "content": "7"}], False, "<|im_start|>tool\n7<|im_end|>\n"),
+    ],
+)
+def test_turns_that_are_not_those_of_a_plain_conversation(
+    name: str, talk: list[dict[str, str]], prompt: bool, text: str
+) -> None:
+    assert ChatTemplate.get_template(name)(talk, add_generation_prompt=prompt) == text
+
+
+def test_alpaca_continues_and_needs_an_instruction() -> None:
     begun = BUILT_IN["alpaca"].render([{"role": "user", "content": "Wh"}], continue_final_message=True)
     assert begun.text == "### Instruction:\nWh"
     with pytest.raises(OptionError, match="needs a user message"):
         ChatTemplate.alpaca(TALK[:1])
+
+
+def test_tools_results_of_llama_are_those_of_ipython() -> None:
+    text = ChatTemplate.llama3([{"role": "user", "content": "a"}, {"role": "tool", "content": "7"}])
+    assert "<|start_header_id|>ipython<|end_header_id|>\n\n7<|eot_id|>" in text
 
 
 def test_a_system_text_that_no_user_follows() -> None:
@@ -168,16 +187,6 @@ def test_a_system_text_that_no_user_follows() -> None:
         with pytest.raises(OptionError, match=r"message 2: the template .* puts a system text into the user"):
             ChatTemplate.get_template(name)(late)
     assert ChatTemplate.mistral([*late, TALK[3]]).endswith("[INST] Be brief.\n\nReally? [/INST]")
-
-
-def test_a_system_text_waits_for_the_user() -> None:
-    begun = [TALK[0], TALK[2], TALK[3]]
-    assert ChatTemplate.mistral(begun) == "<s>Because.</s>[INST] Be brief.\n\nReally? [/INST]"
-    text = ChatTemplate.gemma(begun, add_generation_prompt=False)
-    assert text == (
-        "<bos><start_of_turn>model\nBecause.<end_of_turn>\n"
-        "<start_of_turn>user\nBe brief.\n\nReally?<end_of_turn>\n"
-    )
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -44,24 +44,6 @@ def test_a_template_can_write_the_joins_of_its_literals(texts: list[str], sought
         assert (text in written) == (inside or joined.fullmatch(text) is not None), text
 
 
-def test_a_template_can_write_roles_between_its_literals() -> None:
-    written = literals("<|", "|>")
-    for token in ("<|user|>", "<|assistant|>", "<||>", "<|", "|", "<|user", "user|>", "<|us", "r|>"):
-        assert token in written
-    for token in ("<|x|>", "<|user", "|x"):
-        assert (token in written) == (token == "<|user")
-    # Without any literal of its own, of the roles.
-    assert "usertool" in literals("")
-    assert "-" not in literals("")
-
-
-def test_a_template_can_write_single_characters_of_its_literals() -> None:
-    assert "<think>" in literals("<think", "> hello")
-    assert "</think>" in literals("<", "/", "think>")
-    assert "<s>" in literals("a <", "s", "> t")
-    assert "<s>" not in literals("< a", "s", ">")
-
-
 def test_fields_of_formats_split_a_literal() -> None:
     assert "<think:x>" in literals("", "<think{}>", ":x")
     assert "<think:x>" in literals("", "<think%s>", ":x")

@@ -148,84 +148,60 @@ def test_few_renderings_find_the_turns_of_a_jinja_template(monkeypatch: pytest.M
 
 # A message of one letter each; a template writes no letters.
 LETTERS = [user("a"), user("b"), user("c")]
-STORED = "{% set ns = namespace(t='', n=[]) %}"
-FIRST, EACH, PAIRS = (f"{{% for m in messages{part} %}}" for part in ("[:1]", "", " | batch(2)"))
-END = "{% endfor %}"
+LOOPS = {
+    "EACH": "{% for m in messages %}",
+    "FIRST": "{% for m in messages[:1] %}",
+    "PAIRS": "{% for m in messages | batch(2) %}",
+    "END": "{% endfor %}",
+}
 
 
 @pytest.mark.parametrize(
     ("source", "written"),
     [
         # A loop over numbers is at the message that it reads, in whatever order.
-        ("{% for i in range(3) %}{% set m = messages[2 - i] %}<" + END, "<2 <1 <0"),
-        ("{% for i in range(1, 3) %}{% set p = messages[i - 1] %}{% set m = messages[i] %}<" + END, "<1 <2"),
-        ("{% for i in range(2) %}{% set m = messages[i] %}{% set p = messages[i + 1] %}<" + END, "<0 <1"),
-        ("{% for i in range(2) %}<{% set f = messages[0] %}>{% set m = messages[i] %}-" + END, "-0 -1"),
-        ("{% for i in range(2) %}{% for x in messages[i].content %}<" + END + END, "<0 <1"),
+        ("{% for i in range(3) %}{% set m = messages[2 - i] %}<END", "<2 <1 <0"),
+        ("{% for i in range(1, 3) %}{% set p = messages[i - 1] %}{% set m = messages[i] %}<END", "<1 <2"),
+        ("{% for i in range(2) %}{% set m = messages[i] %}{% set p = messages[i + 1] %}<END", "<0 <1"),
+        ("{% for i in range(2) %}<{% set f = messages[0] %}>{% set m = messages[i] %}-END", "-0 -1"),
+        ("{% for i in range(2) %}{% for x in messages[i].content %}<ENDEND", "<0 <1"),
         # A loop in a turn writes the turn, also if it has no items or looks back.
-        (EACH + "{% for x in [] %}{% else %}<" + END + END, "<0 <1 <2"),
-        (EACH + "{% for o in messages[:1] %}<" + END + END, "<0 <1 <2"),
-        (PAIRS + "{% for n in m %}<" + END + END, "<<01 <2"),
+        ("EACH{% for x in [] %}{% else %}<ENDEND", "<0 <1 <2"),
+        ("EACH{% for o in messages[:1] %}<ENDEND", "<0 <1 <2"),
+        ("PAIRS{% for n in m %}<ENDEND", "<<01 <2"),
         # Markup around the content of one later message is that message's.
-        (FIRST + "{{ '<' ~ messages[1].content ~ '>' }}" + END, "<1 b0 >1"),
-        (FIRST + "{{ '<' ~ messages[1].content ~ messages[2].content }}" + END, "<0 b0 c0"),
-        (FIRST + "{{ '<' ~ tools[1].n }}" + END, "<0 t0"),
-        (PAIRS + "{{ '<' ~ m[-1].content }}" + END, "<01 b01 <2 c2"),
+        ("FIRST{{ '<' ~ messages[1].content ~ '>' }}END", "<1 b0 >1"),
+        ("FIRST{{ '<' ~ messages[1].content ~ messages[2].content }}END", "<0 b0 c0"),
+        ("FIRST{{ '<' ~ tools[1].n }}END", "<0 t0"),
+        ("PAIRS{{ '<' ~ m[-1].content }}END", "<01 b01 <2 c2"),
         # Text that is kept for later is of the pass that made it, at whichever end it was added.
+        ("{% set ns.t = '^' %}{{ ns.t }}EACH{% set ns.t = ns.t ~ '<' %}END{{ ns.t }}", "^<0 <1 <2"),
+        ("EACH{% set ns.t = ns.t ~ '<' ~ m.content ~ '>' %}END{{ ns.t }}", "<0 >0 <1 >1 <2 >2"),
+        ("EACH{% set ns.t = '<' ~ m.content ~ '>' ~ ns.t %}END{{ ns.t }}", "<2 >2 <1 >1 <0 >0"),
         (
-            STORED
-            + "{% set ns.t = '^' %}{{ ns.t }}"
-            + EACH
-            + "{% set ns.t = ns.t ~ '<' %}"
-            + END
-            + "{{ ns.t }}",
-            "^<0 <1 <2",
-        ),
-        (
-            STORED + EACH + "{% set ns.t = ns.t ~ '<' ~ m.content ~ '>' %}" + END + "{{ ns.t }}",
-            "<0 >0 <1 >1 <2 >2",
-        ),
-        (
-            STORED + EACH + "{% set ns.t = '<' ~ m.content ~ '>' ~ ns.t %}" + END + "{{ ns.t }}",
-            "<2 >2 <1 >1 <0 >0",
-        ),
-        (
-            STORED
-            + EACH
-            + "{% set ns.n = ns.n + ['<', '|' ~ m.content ~ '>'] %}"
-            + END
-            + "{{ ns.n | join }}",
+            "EACH{% set ns.n = ns.n + ['<', '|' ~ m.content ~ '>'] %}END{{ ns.n | join }}",
             "<|0 >0 <|1 >1 <|2 >2",
         ),
         (
-            STORED
-            + EACH
-            + "{% for x in '+-' %}{% set ns.n = ns.n + [x, '<', '>'] %}"
-            + END
-            + END
-            + "{{ ns.n | join }}",
+            "EACH{% for x in '+-' %}{% set ns.n = ns.n + [x, '<', '>'] %}ENDEND{{ ns.n | join }}",
             "+<>-<>0 +<>-<>1 +<>-<>2",
         ),
-        (STORED + EACH + "{% set ns.t = (ns.t ~ '<').strip() %}" + END + "{{ ns.t }}", "<0 <1 <2"),
-        (
-            STORED + EACH + "{% set ns.t = (ns.t ~ '<' ~ m.content).strip() %}" + END + "{{ ns.t }}",
-            "<0 <1 <2",
-        ),
-        (STORED + EACH + "{{ ns.t }}{% set ns.t = '<' ~ m.content %}|" + END, "|<0 a1 |<1 b2 |2"),
+        ("EACH{% set ns.t = (ns.t ~ '<').strip() %}END{{ ns.t }}", "<0 <1 <2"),
+        ("EACH{% set ns.t = (ns.t ~ '<' ~ m.content).strip() %}END{{ ns.t }}", "<0 <1 <2"),
+        ("EACH{{ ns.t }}{% set ns.t = '<' ~ m.content %}|END", "|<0 a1 |<1 b2 |2"),
         # Text that is escaped for HTML stays so, and a number a number.
-        (STORED + EACH + "{% set ns.t = '|' | e %}{{ ns.t + '<' }}" + END, "|&lt;0 |&lt;1 |&lt;2"),
-        (
-            STORED + EACH + "{% set ns.t = (m.content ~ '|') | e %}{{ ns.t + '<' }}" + END,
-            "a0 |&lt;0 b1 |&lt;1 c2 |&lt;2",
-        ),
-        ("{% set ns = namespace(t=0) %}" + EACH + "{% set ns.t = ns.t + 1 %}{{ ns.t }}" + END, "10 21 32"),
+        ("EACH{% set ns.t = '|' | e %}{{ ns.t + '<' }}END", "|&lt;0 |&lt;1 |&lt;2"),
+        ("EACH{% set ns.t = (m.content ~ '|') | e %}{{ ns.t + '<' }}END", "a0 |&lt;0 b1 |&lt;1 c2 |&lt;2"),
+        ("{% set ns.t = 0 %}EACH{% set ns.t = ns.t + 1 %}{{ ns.t }}END", "10 21 32"),
     ],
 )
 def test_the_message_that_a_text_was_written_for(source: str, written: str) -> None:
     """The texts, each followed by the indices of its messages."""
     template_module._compile.cache_clear()
     template_module._compile_traced.cache_clear()
-    template = JinjaTemplate(source)
+    for name, loop in LOOPS.items():
+        source = source.replace(name, loop)
+    template = JinjaTemplate("{% set ns = namespace(t='', n=[]) %}" + source)
     tools = [{"n": "s"}, {"n": "t"}]
     traced = template.traced().render(LETTERS, tools=tools, add_generation_prompt=False)
     assert traced.text == template.render(LETTERS, tools=tools, add_generation_prompt=False).text

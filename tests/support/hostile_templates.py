@@ -6,7 +6,47 @@ from __future__ import annotations
 
 __all__ = ["HOSTILE_TEMPLATES"]
 
+# A template, and what stands in it at the place of `@`.
+FAMILIES = {
+    "{% for a in range(99999) %}{{ range(99999)|@ }}{% endfor %}": r"""
+    sum; list|length; select('odd')|list|length; map('string')|join|length
+    """,
+    "{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = @ %}{% endfor %}{{ ns.x|length }}": r"""
+    ns.x ~ ns.x; [ns.x, ns.x]|join; '%s%s' % (ns.x, ns.x); '{0}{0}'.format(ns.x); ns.x.replace('a', ns.x)
+    """,
+    "{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ @ }}": r"""
+    ns.x; ns.x|tojson; ns.x|string|length; '%s' % ns.x; '{}'.format(ns.x); ns.x ~ 'a'; ns.x|pprint
+    """,
+    "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ @ }}": r"""
+    ns.x == ns.y; ns.x in [ns.y]; ns.x is eq(ns.y); [ns.x, ns.y]|sort; [ns.x].index(ns.y); [ns.x, ns.y]|max
+    """,
+    "{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ @ }}": r"""
+    {ns.x: 1}|length; {1: 1}[ns.x]; {1: 1}.get(ns.x); [ns.x]|unique|list; ns.x in {1:2}; dict([(ns.x, 1)]);
+    [[ns.x,1]]|groupby(0)|list; [{'a':ns.x}]|map(attribute='a')|unique|list; {1: 1}.keys() - [ns.x];
+    ns.x is filter
+    """,
+    "{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ @ }}": r"""
+    ns.x; ns.x|tojson
+    """,
+    "{% for i in range(99999) %}{% set a = @ %}{% endfor %}": r"""
+    range(99999)|unique|list; range(99999)|batch(2)|list; range(99999)|groupby('x')|list;
+    dict.fromkeys(range(99999)); dict.fromkeys(range(99999))|dictsort; (range(99999)|list)[::-1];
+    (range(99999)|list).copy()
+    """,
+    "{% set s = 'a'*10**7 %}{% for i in range(99999) %}@{% endfor %}": r"""
+    {% set a = s[1:] %}; {% set a = s|upper %}; {% if 'b' in s %}{% endif %}; {{ s.count('b') }};
+    {{ s.isalpha() }}; {{ s is lower }}; {{ s }}; {{ s|wordcount }}; {{ s|list|length }}
+    """,
+    "{% set s = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set t = @ %}{% endfor %}": r"""
+    s ~ ''; s | string; '%s' % s; '{}'.format(s)
+    """,
+    "{% set s = 'a'*10**6 %}{{ s.@('ab' + 'a'*5*10**5) }}": r"""
+    rfind; rindex; rsplit; rpartition
+    """,
+}
 HOSTILE_TEMPLATES = tuple(
+    template.replace("@", use.strip()) for template, uses in FAMILIES.items() for use in uses.split(";")
+) + tuple(
     r"""
 {{ 'a' * 10**9 }}
 {{ 10**9 * 'a' }}
@@ -20,45 +60,13 @@ HOSTILE_TEMPLATES = tuple(
 {% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}
 {% for a in range(99999) %}{% for b in range(99999) if false %}{% endfor %}{% endfor %}
 {% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}{% endfor %}
-{% for a in range(99999) %}{{ range(99999)|sum }}{% endfor %}
-{% for a in range(99999) %}{{ range(99999)|list|length }}{% endfor %}
-{% for a in range(99999) %}{{ range(99999)|select('odd')|list|length }}{% endfor %}
-{% for a in range(99999) %}{{ range(99999)|map('string')|join|length }}{% endfor %}
 {% for a in range(99999) %}{{ 100000 in range(99999)|list }}{% endfor %}
 {% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x }}
-{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x|length }}
 {% set ns = namespace(x='ab') %}{% for i in range(28) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x|upper|length }}
-{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x]|join %}{% endfor %}{{ ns.x|length }}
-{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = '%s%s' % (ns.x, ns.x) %}{% endfor %}{{ ns.x|length }}
-{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = '{0}{0}'.format(ns.x) %}{% endfor %}{{ ns.x|length }}
 {% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x %}{{ ns.x }}{{ ns.x }}{% endset %}{% endfor %}{{ ns.x|length }}
-{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x.replace('a', ns.x) %}{% endfor %}{{ ns.x|length }}
 {% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x|length }}
-{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}
-{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}
-{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|string|length }}
-{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ '%s' % ns.x }}
-{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ '{}'.format(ns.x) }}
-{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x ~ 'a' }}
-{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|pprint }}
-{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x == ns.y }}
-{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x in [ns.y] }}
-{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x is eq(ns.y) }}
-{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ [ns.x, ns.y]|sort }}
-{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ [ns.x].index(ns.y) }}
-{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ [ns.x, ns.y]|max }}
-{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1}|length }}
-{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {1: 1}[ns.x] }}
-{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {1: 1}.get(ns.x) }}
-{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ [ns.x]|unique|list }}
-{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ ns.x in {1:2} }}
-{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ dict([(ns.x, 1)]) }}
-{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ [[ns.x,1]]|groupby(0)|list }}
-{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ [{'a':ns.x}]|map(attribute='a')|unique|list }}
 {% set ns = namespace(x=(1,)) %}{% for i in range(99999) %}{% for j in range(20) %}{% set ns.x = (ns.x,) %}{% endfor %}{% endfor %}{{ {ns.x: 1}|length }}
 {% set ns = namespace(x=(1,)) %}{% for i in range(99999) %}{% set ns.x = (ns.x,) %}{% endfor %}{{ [ns.x]|unique|list|length }}
-{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}
-{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x|tojson }}
 {% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}
 {% set ns = namespace() %}{% set ns.a = [ns,ns] %}{{ ns }}
 {% set ns = namespace(x=3) %}{% for i in range(99) %}{% set ns.x = ns.x * ns.x %}{% endfor %}{{ ns.x > 1 }}
@@ -139,23 +147,7 @@ HOSTILE_TEMPLATES = tuple(
 {{ ('a@'*10**5)|urlize|length }}
 {{ ('<!-- -->'*10**6)|striptags|length }}
 {{ (range(99999)|list)|sort|list|length }}{% for i in range(99999) %}{% set a = range(99999)|sort %}{% endfor %}
-{% for i in range(99999) %}{% set a = range(99999)|unique|list %}{% endfor %}
-{% for i in range(99999) %}{% set a = range(99999)|batch(2)|list %}{% endfor %}
-{% for i in range(99999) %}{% set a = range(99999)|groupby('x')|list %}{% endfor %}
-{% for i in range(99999) %}{% set a = dict.fromkeys(range(99999)) %}{% endfor %}
-{% for i in range(99999) %}{% set a = dict.fromkeys(range(99999))|dictsort %}{% endfor %}
-{% for i in range(99999) %}{% set a = (range(99999)|list)[::-1] %}{% endfor %}
-{% for i in range(99999) %}{% set a = (range(99999)|list).copy() %}{% endfor %}
-{% set s = 'a'*10**7 %}{% for i in range(99999) %}{% set a = s[1:] %}{% endfor %}
-{% set s = 'a'*10**7 %}{% for i in range(99999) %}{% set a = s|upper %}{% endfor %}
-{% set s = 'a'*10**7 %}{% for i in range(99999) %}{% if 'b' in s %}{% endif %}{% endfor %}
 {% set s = 'a'*10**7 %}{% set t = 'a'*10**7 %}{% for i in range(99999) %}{% if s == t %}{% endif %}{% endfor %}
-{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s.count('b') }}{% endfor %}
-{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s.isalpha() }}{% endfor %}
-{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s is lower }}{% endfor %}
-{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s }}{% endfor %}
-{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s|wordcount }}{% endfor %}
-{% set s = 'a'*10**7 %}{% for i in range(99999) %}{{ s|list|length }}{% endfor %}
 {% set s = 'a '*10**7 %}{{ s.split()|length }}
 {% set s = 'a '*10**7 %}{{ s.split(' ')|length }}
 {% set s = 'a\n'*10**7 %}{{ s.splitlines()|length }}
@@ -211,11 +203,7 @@ HOSTILE_TEMPLATES = tuple(
 {{ (('<!-- -->'*10**6)|safe).striptags() }}
 {{ ('a.com '*10**4)|urlize(target='x'*10**6) }}
 {{ ('a '*25000)|urlize(extra_schemes=['b:']*10**6) }}
-{% set s = 'a'*10**6 %}{{ s.rfind('ab' + 'a'*5*10**5) }}
-{% set s = 'a'*10**6 %}{{ s.rindex('ab' + 'a'*5*10**5) }}
-{% set s = 'a'*10**6 %}{{ s.rsplit('ab' + 'a'*5*10**5) }}
 {% set s = 'a'*10**6 %}{{ s.rsplit(sep='ab' + 'a'*5*10**5) }}
-{% set s = 'a'*10**6 %}{{ s.rpartition('ab' + 'a'*5*10**5) }}
 {% set s = 'a'*10**6 %}{{ s.encode().rfind(('ab' + 'a'*5*10**5).encode()) }}
 {% set s = 'a'*10**7 %}{{ s.strip('b'*10**6 + 'a') }}
 {% set s = 'a'*10**7 %}{{ s.rstrip('b'*10**6 + 'a') }}
@@ -231,8 +219,6 @@ HOSTILE_TEMPLATES = tuple(
 {% set a = 3**60000 %}{% set b = 3**30000 %}{% for i in range(9999) %}{% set c = a is divisibleby(b) %}{% endfor %}
 {% set a = 3**60000 %}{% for i in range(99999) %}{% set c = a|round(-900) %}{% endfor %}
 {% set ns = namespace(x=[1]*3000) %}{% for i in range(150) %}{% set ns.x = [ns.x] %}{% endfor %}{% for i in range(100) %}{% set c = ns.x|pprint %}{% endfor %}
-{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {1: 1}.keys() - [ns.x] }}
-{% set ns = namespace(x=(1,)) %}{% for i in range(99) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ ns.x is filter }}
 {% for i in range(999) %}{{ range(99999)|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|select|list|length }}{% endfor %}
 {% set s = (['a' * 10**7] * 60) ~ '' %}
 {{ (['a' * 10**7] * 60) }}
@@ -242,10 +228,6 @@ HOSTILE_TEMPLATES = tuple(
 {% set s = '{}'.format(['a'.encode() * 10**6] * 2000) %}
 {% set s = ['a'.encode() * 10**6] * 5 %}{% for i in range(99999) %}{% set t = s | string %}{% endfor %}
 {% set s = 'a'.encode() * 10**6 %}{% for i in range(99999) %}{% set t = s ~ '' %}{% endfor %}
-{% set s = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set t = s ~ '' %}{% endfor %}
-{% set s = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set t = s | string %}{% endfor %}
-{% set s = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set t = '%s' % s %}{% endfor %}
-{% set s = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set t = '{}'.format(s) %}{% endfor %}
 {% set s = ['a'.encode() * 10**6] %}{% set t = ['a'.encode() * 10**6] %}{% for i in range(99999) %}{% set a = s == t %}{% endfor %}
 {% set s = messages[0].content.encode() * 10**5 %}{% set t = messages[0].content.encode() * 10**5 %}{% for i in range(99999) %}{% set a = s == t %}{% endfor %}
 """.strip().split("\n")
