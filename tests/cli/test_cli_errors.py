@@ -7,6 +7,7 @@ import io
 import itertools
 import os
 import re
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -22,47 +23,53 @@ from bpe_tokenizer.train import progress
 from command_line import TEXT, Run, process
 
 
-def test_an_expected_error_is_one_line(run: Run, directory: Path, tmp_path: Path, corpus: Path) -> None:
-    bad = tmp_path / "bad.txt"
-    bad.write_bytes(b"good \xff bad")
-    empty = tmp_path / "empty.txt"
-    empty.touch()
-    out = ("--output", tmp_path / "out")
-    for arguments, said in (
-        (("encode", "--tokenizer", tmp_path / "missing", "--text", "x"), "missing"),
-        (("encode", "--tokenizer", directory, "--file", tmp_path / "absent"), "absent"),
-        (("encode", "--tokenizer", directory, "--file", bad), "bad.txt is not UTF-8: byte 0xff at offset 5"),
-        (("encode", "--tokenizer", directory, "--text", "x", "--allowed-special", "<|no|>"), "<|no|>"),
-        (("decode", "--tokenizer", directory, "--ids", 999), "999"),
-        (("info", "--tokenizer", bad), "bad.txt"),
-        (("train", "--corpus", tmp_path / "absent", *out), "absent"),
-        (("train", "--corpus", bad, *out), "bad.txt"),
-        (("train", "--corpus", empty, *out), "empty"),
-        (("train", "--corpus", corpus, *out, "--vocab-size", 256), "256"),
-        (("train", "--corpus", corpus, *out, "--pattern", "("), "pattern"),
-        (("train", "--corpus", corpus, "--output", bad, "--vocab-size", 260, "--quiet"), "bad.txt"),
+@pytest.fixture
+def here(directory: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a directory with a saved tokenizer, a corpus, and files that are none."""
+    monkeypatch.chdir(tmp_path)
+    Path("saved").symlink_to(directory)
+    Path("c.txt").write_bytes(corpus.read_bytes())
+    Path("bad.txt").write_bytes(b"good \xff bad")
+    Path("empty.txt").touch()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("encode -t missing --text x", "missing"),
+        ("encode -t saved --file absent", "absent"),
+        ("encode -t saved --file bad.txt", "bad.txt is not UTF-8: byte 0xff at offset 5"),
+        ("encode -t saved --text x --allowed-special '<|no|>'", "<|no|>"),
+        ("encode -t saved --file .", "is a directory; name its files"),
+        ("decode -t saved --ids 999", "999"),
+        ("decode -t saved --ids -", "'twelve' is not an id"),
+        ("info -t bad.txt", "bad.txt"),
+        ("train --corpus absent -o out", "absent"),
+        ("train --corpus bad.txt -o out", "bad.txt"),
+        ("train --corpus empty.txt -o out", "empty"),
+        ("train --corpus c.txt -o out --vocab-size 256", "256"),
+        ("train --corpus c.txt -o out --pattern (", "pattern"),
+        ("train --corpus c.txt -o bad.txt --vocab-size 260 -q", "bad.txt"),
+        ("train --corpus . -o out", "bad.txt: byte 5"),
+        ("train --corpus *.none -o out", "no file matches"),
         # Before the corpus is read, which does not exist.
-        (("train", "--corpus", tmp_path / "absent", "--output", bad / "x"), "bad.txt' is not a directory"),
-        (("count", "--corpus", tmp_path / "absent", "--output", bad / "x"), "Not a directory"),
-        (("count", "--corpus", tmp_path / "absent", "--output", tmp_path / "no" / "x"), "No such file"),
-        (("count", "--corpus", tmp_path / "absent", "--output", tmp_path), "Is a directory"),
-        (
-            ("report", "-t", directory, "--corpus", tmp_path / "absent", "--html", bad / "x"),
-            "Not a directory",
-        ),
-        (("demo", "--sources", tmp_path), "--sources"),
-        (("train", "--corpus", tmp_path, *out), "bad.txt: byte 5"),
-        (("train", "--corpus", f"{tmp_path}/*.none", *out), "no file matches"),
-        (("encode", "--tokenizer", directory, "--file", tmp_path), "is a directory; name its files"),
-        (("chat", "--model", "/nope.gguf"), "/nope.gguf: there is no such file"),
-        (("chat", "--tokenizer", directory, "--model", "/nope.gguf"), "/nope.gguf: there is no such file"),
-    ):
-        result = run(*arguments)
-        assert (result.code, result.out) == (1, b""), result
-        assert result.err.startswith("bpe-tokenizer: "), result
-        assert said in result.err, result
-        assert result.err.count("\n") == 1, result
-    assert not (tmp_path / "out").exists()
+        ("train --corpus absent -o bad.txt/x", "bad.txt' is not a directory"),
+        ("count --corpus absent -o bad.txt/x", "Not a directory"),
+        ("count --corpus absent -o no/x", "No such file"),
+        ("count --corpus absent -o .", "Is a directory"),
+        ("report -t saved --corpus absent --html bad.txt/x", "Not a directory"),
+        ("demo --sources .", "--sources"),
+        ("chat --model /nope.gguf", "/nope.gguf: there is no such file"),
+        ("chat -t saved --model /nope.gguf", "/nope.gguf: there is no such file"),
+    ],
+)
+def test_an_expected_error_is_one_line(run: Run, line: str, said: str) -> None:
+    result = run(*shlex.split(line), stdin=b"12 twelve")
+    assert (result.code, result.out, result.err.count("\n")) == (1, b"", 1), result
+    assert result.err.startswith("bpe-tokenizer: ")
+    assert said in result.err
+    assert not Path("out").exists()
 
 
 def test_a_saved_tokenizer_is_replaced_only_with_overwrite(
@@ -105,11 +112,10 @@ def test_a_saved_tokenizer_is_replaced_only_with_overwrite(
         ("compare saved saved --corpus c.txt", "Reading: MB, MB/s"),
     ],
 )
+@pytest.mark.usefixtures("here")
 def test_long_work_prints_lines_where_there_is_no_terminal(
-    line: str, said: str, run: Run, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    line: str, said: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("saved").symlink_to(directory)
     data = TEXT.encode() * 5000
     Path("c.txt").write_bytes(data)
     times = itertools.count()
@@ -127,59 +133,58 @@ def test_long_work_prints_lines_where_there_is_no_terminal(
     assert run(*quiet, "--quiet", stdin=data).err == ""
 
 
-def test_errors_name_options_and_not_python(
-    run: Run, directory: Path, tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "none"))
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "none"))
-    ranks = tmp_path / "vocab_size" / "small.tiktoken"
-    ranks.parent.mkdir()
-    BPETokenizer("gpt2", None).train("low low", 258, verbose=False).export(ranks, "tiktoken")
-    normalizes = tmp_path / "nfc"
-    BPETokenizer().train("low low", 258, verbose=False).save(normalizes)
-    train = ("train", "--corpus", corpus, "--output", tmp_path / "out")
-    for arguments, said in (
-        ((*train, "--vocab-size", 5), ": --vocab-size is 5; it must"),
-        ((*train, "--vocab-size", 257, "--special", "<a>", "<b>"), "do not fit into --vocab-size 257; ask"),
-        ((*train, "--max-token-length", 0), ": --max-token-length is 0"),
-        ((*train, "--max-memory", "5XB"), ": --max-memory is '5XB'"),
-        ((*train, "--threads", 0), ": --threads is 0"),
-        ((*train, "--checkpoint", tmp_path / "ck", "--checkpoint-every", -1), ": --checkpoint-every is -1"),
-        ((*train, "--split-pattern", "gpt-4o"), ": a published tokenizer is --tokenizer gpt-4o."),
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train --corpus c.txt -o x --vocab-size 5", ": --vocab-size is 5; it must"),
         (
-            ("encode", "-t", directory, "--text", "x", "--allowed-special", "all", "none"),
+            "train --corpus c.txt -o x --vocab-size 257 --special <a> <b>",
+            "do not fit into --vocab-size 257; ask",
+        ),
+        ("train --corpus c.txt -o x --max-token-length 0", ": --max-token-length is 0"),
+        ("train --corpus c.txt -o x --max-memory 5XB", ": --max-memory is '5XB'"),
+        ("train --corpus c.txt -o x --threads 0", ": --threads is 0"),
+        (
+            "train --corpus c.txt -o x --checkpoint ck --checkpoint-every -1",
+            ": --checkpoint-every is -1",
+        ),
+        (
+            "train --corpus c.txt -o x --split-pattern gpt-4o",
+            ": a published tokenizer is --tokenizer gpt-4o.",
+        ),
+        (
+            "encode -t saved --text x --allowed-special all none",
             "--allowed-special takes 'all', 'none' or special tokens, not a mixture",
         ),
         (
-            ("encode", "-t", directory, "--text", "x", "--allowed-special", "<|no|>"),
+            "encode -t saved --text x --allowed-special '<|no|>'",
             ": --allowed-special names '<|no|>', which is not a special token of this tokenizer; did you "
             "mean '<|end|>'? `bpe-tokenizer info` lists them\n",
         ),
-        (("encode", "-t", "p50k_base", "--text", "x"), "; for a download pass --download, or give its path"),
-        (("info", "-t", ranks), f"{ranks}: a rank file"),
-        (("info", "-t", ranks), "; `bpe-tokenizer convert` takes it as --split-pattern"),
-        (("convert", ranks, tmp_path / "x", "--to", "hf"), "; pass --split-pattern\n"),
-        (("convert", normalizes, tmp_path / "x", "--to", "gguf"), " --normalization none drops it: texts"),
-        (("convert", directory, tmp_path / "x", "--to", "hf", "--special", "<a>"), "; leave out --special\n"),
-        (("convert", directory, tmp_path / "x", "--to", "minbpe"), ": path is 'x'; minbpe only loads"),
-        (
-            (
-                "tokenize-corpus",
-                "-t",
-                directory,
-                "--corpus",
-                corpus,
-                "-o",
-                tmp_path / "t",
-                "--eos-token",
-                "a",
-            ),
-            ": --eos-token is 'a', which is not",
-        ),
-    ):
-        result = run(*arguments)
-        assert (result.code, result.out) == (1, b""), result
-        assert said in result.err, result
+        ("encode -t p50k_base --text x", "; for a download pass --download, or give its path"),
+        ("info -t vocab_size/small.tiktoken", "vocab_size/small.tiktoken: a rank file"),
+        ("info -t vocab_size/small.tiktoken", "; `bpe-tokenizer convert` takes it as --split-pattern"),
+        ("convert vocab_size/small.tiktoken x --to hf", "; pass --split-pattern\n"),
+        ("convert nfc x --to gguf", " --normalization none drops it: texts"),
+        ("convert saved x --to hf --special <a>", "; leave out --special\n"),
+        ("convert saved x --to minbpe", ": path is 'x'; minbpe only loads"),
+        ("tokenize-corpus -t saved --corpus c.txt -o x --eos-token a", ": --eos-token is 'a', which is not"),
+    ],
+)
+def test_errors_name_options_and_not_python(
+    run: Run, line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "none"))
+    Path("vocab_size").mkdir()
+    BPETokenizer("gpt2", None).train("low low", 258, verbose=False).export(
+        "vocab_size/small.tiktoken", "tiktoken"
+    )
+    BPETokenizer().train("low low", 258, verbose=False).save("nfc")
+    result = run(*shlex.split(line))
+    assert (result.code, result.out) == (1, b"")
+    assert said in result.err
 
 
 @pytest.mark.parametrize(
@@ -201,12 +206,6 @@ def test_errors_name_options_and_not_python(
 )
 def test_only_the_names_of_arguments_become_options(message: str, said: str) -> None:
     assert in_options(message, ["vocab_size", "template", "add_special_tokens", "on_error"]) == said
-
-
-def test_ids_that_are_piped_in_and_wrong_are_an_expected_error(run: Run, directory: Path) -> None:
-    result = run("decode", "--tokenizer", directory, stdin=b"12 twelve")
-    assert (result.code, result.out) == (1, b"")
-    assert "'twelve' is not an id" in result.err
 
 
 def test_debug_shows_the_traceback(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
