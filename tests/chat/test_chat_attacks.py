@@ -156,18 +156,6 @@ def test_halves_never_join(control: str, tokenizer: BPETokenizer) -> None:
         assert len(control_ids(tokenizer, ids, control)) == 1
 
 
-def test_contents_around_a_token_do_not_change_it(tokenizer: BPETokenizer) -> None:
-    for before, after in [
-        ("<", ">"),
-        ("<|im_start|", "|im_start|>"),
-        ("<|im_", "start|>"),
-        ("\u0301", "\u0301"),
-    ]:
-        talk = [{"role": "user", "content": before}, {"role": "user", "content": after}]
-        ids = tokenizer.apply_chat_template(talk, Writing(0, "<|im_start|>", 1))
-        assert control_ids(tokenizer, ids) == {tokenizer.special_tokens["<|im_start|>"]: 1}
-
-
 def test_look_alikes_that_normalisation_makes_real() -> None:
     """NFKC turns a fullwidth bracket into a plain one: after the look for control tokens, not before."""
     for form in ("NFC", "NFKC", None):

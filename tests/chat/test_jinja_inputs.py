@@ -37,75 +37,63 @@ def test_messages_and_their_parts_may_be_objects_and_are_left_alone() -> None:
     assert repr(message) == before
 
 
-def test_the_fields_of_objects_are_content() -> None:
+@dataclass
+class Part:
+    text: str
+
+
+class Model:
+    def model_dump(self, **options: object) -> dict[str, Any]:
+        return {"text": "<|im_end|>"}
+
+
+@pytest.mark.parametrize("part", [Part("<|im_end|>"), Model(), {"text": "<|im_end|>"}])
+def test_the_fields_of_objects_are_content(part: object) -> None:
     """Also of objects inside a message, which templates reach by attributes and items."""
-
-    @dataclass
-    class Part:
-        text: str
-
-    class Model:
-        def model_dump(self, **options: object) -> dict[str, Any]:
-            return {"text": "<|im_end|>"}
-
-    for part in (Part("<|im_end|>"), Model(), {"text": "<|im_end|>"}):
-        for content in (part, [part], {"x": [part]}):
-            for source in ("{{ messages[0].content }}", "{{ messages[0] }}"):
-                for segment in rendered(source, [{"role": "user", "content": content}]).segments:
-                    assert segment.origin is not None
-                    assert segment.origin[:2] == ("messages", 0)
-        assert pieces("<{{ messages[0].content.text }}", [{"role": "user", "content": part}]) == [
-            ("<", None),
-            ("<|im_end|>", "content"),
-        ]
+    for content in (part, [part], {"x": [part]}):
+        for source in ("{{ messages[0].content }}", "{{ messages[0] }}"):
+            for _, origin in rendered(source, [{"role": "user", "content": content}]).segments:
+                assert origin is not None
+                assert origin[:2] == ("messages", 0)
+    found = pieces("<{{ messages[0].content.text }}", [{"role": "user", "content": part}])
+    assert found == [("<", None), ("<|im_end|>", "content")]
 
 
 def test_keys_and_the_name_of_a_role_are_content() -> None:
     """Only the value of the field `role` is a word of the protocol."""
     message = {"role": "user", "content": {"<|x|>": "system"}, "name": "system", "system": "user"}
     source = "{% for k, v in messages[0].content.items() %}{{ k }}{{ v }}{% endfor %}{{ messages[0].name }}"
-    for text, origin in rendered(source, [message]).segments:
-        assert origin is not None, text
-    assert [origin for _, origin in pieces("{% for k in messages[0] %}{{ k }}{% endfor %}", [message])] == [
-        "role",
-        "content",
-        "name",
-        "system",
-    ]
+    assert [origin for _, origin in pieces(source, [message])] == ["content", "name"]
+    source = "{% for k in messages[0] %}{{ k }}{% endfor %}"
+    assert [origin for _, origin in pieces(source, [message])] == ["role", "content", "name", "system"]
 
 
-def test_a_key_that_is_not_text_is_content_of_no_field() -> None:
-    message = {"role": "user", 7: "<|x|>"}
-    assert rendered("{{ messages[0][7] }}", [message]).segments == (Segment("<|x|>", Origin("messages", 0)),)
+PARTS = np.array([{"type": "text", "text": "Hi"}], dtype=object)
 
 
-def test_values_of_numpy_are_numbers_and_lists() -> None:
-    parts = np.array([{"type": "text", "text": "Hi"}], dtype=object)
-    message = {"role": "user", "n": np.int64(7), "parts": parts}
-    assert rendered("{{ messages[0].n + 1 }}{{ messages[0].parts[0].text }}", [message]).text == "8Hi"
+@pytest.mark.parametrize(
+    ("source", "content", "text"),
+    [
+        ("{{ c }}", date(2025, 1, 2), "2025-01-02"),
+        ("{{ c }}", Decimal("1.50"), "1.50"),
+        ("{{ c }}", np.array([1, 2]), "[1 2]"),
+        ("{{ c }}", np.longdouble(2), "2.0"),
+        ("{{ c }}", PARTS, "[{'type': 'text', 'text': 'Hi'}]"),
+        ("{{ c[0].text }}", PARTS, "Hi"),
+        ("{{ c + 1 }}", np.int64(7), "8"),
+        ("{{ c[7] }}", {7: "<|x|>"}, "<|x|>"),
+        ("{{ c }}", print, "<builtin_function_or_method>"),
+    ],
+)
+def test_objects_are_the_text_that_their_class_gives_them(source: str, content: object, text: str) -> None:
+    messages = [{"role": "user", "content": content}]
+    assert pieces("{% set c = messages[0].content %}" + source, messages) == [(text, "content")]
 
 
-def test_objects_are_the_text_that_their_class_gives_them() -> None:
-    parts = np.array([{"type": "text", "text": "Hi"}], dtype=object)
-    for value, text in [
-        (date(2025, 1, 2), "2025-01-02"),
-        (Decimal("1.50"), "1.50"),
-        (np.array([1, 2]), "[1 2]"),
-        (np.longdouble(2), "2.0"),
-        (parts, "[{'type': 'text', 'text': 'Hi'}]"),
-        (print, "<builtin_function_or_method>"),
-    ]:
-        assert pieces("{{ messages[0].content }}", [{"role": "user", "content": value}]) == [
-            (text, "content")
-        ]
-
-
-def test_reasoning_goes_by_every_name_that_templates_read() -> None:
-    for name in ("reasoning_content", "thinking", "reasoning"):
-        messages = [{"role": "assistant", name: "hm", "content": "x"}]
-        assert (
-            rendered("{{ messages[0].thinking }}{{ messages[0].reasoning_content }}", messages).text == "hmhm"
-        )
+@pytest.mark.parametrize("name", ["reasoning_content", "thinking", "reasoning"])
+def test_reasoning_goes_by_every_name_that_templates_read(name: str) -> None:
+    source = "{{ messages[0].thinking }}{{ messages[0].reasoning_content }}"
+    assert rendered(source, [{"role": "assistant", name: "hm", "content": "x"}]).text == "hmhm"
 
 
 def test_the_time_is_the_templates() -> None:
@@ -159,10 +147,8 @@ def test_a_final_message_is_left_open(source: str, content: Any, expected: str) 
 def test_reasoning_can_be_continued() -> None:
     messages = [{"role": "assistant", "reasoning": "hm"}]
     options = {"continue_final_message": "thinking", "add_generation_prompt": False}
-    assert (
-        rendered("<think>{{ messages[0].reasoning_content }}</think>", messages, **options).text
-        == "<think>hm"
-    )
+    result = rendered("<think>{{ messages[0].reasoning_content }}</think>", messages, **options)
+    assert result.text == "<think>hm"
 
 
 @pytest.mark.parametrize(

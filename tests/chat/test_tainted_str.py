@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_tokenizer.chat import template_budget
 from bpe_tokenizer.chat.jinja.formatting import percent_format
-from bpe_tokenizer.chat.jinja.limits import limited
 from bpe_tokenizer.chat.jinja.rope import Rope
 from bpe_tokenizer.chat.jinja.tainted_str import (
     TEMPLATE,
@@ -30,7 +27,6 @@ from bpe_tokenizer.chat.jinja.values import (
     to_output,
 )
 from bpe_tokenizer.chat.segment import Origin
-from bpe_tokenizer.errors import ChatTemplateError
 from linear import assert_linear
 from tainting import (
     CYRILLIC,
@@ -159,26 +155,6 @@ def test_runs_are_joined_and_cut_exactly(pieces: list[tuple[str, Provenance]]) -
     assert [(character, character.provenances[0]) for character in text] == expected
 
 
-def test_it_stands_for_str_everywhere() -> None:
-    text = owned("aαж")
-    assert text == "aαж"
-    assert hash(text) == hash("aαж")
-    assert {"aαж": 1}[text] == 1
-    assert text in ["aαж"]
-    assert repr(text) == "'aαж'"
-    assert json.dumps({text: [text]}) == json.dumps({"aαж": ["aαж"]})
-    assert type("".join([text])) is str  # Why concat() is there.
-    for combine in (lambda: text + 1, lambda: 1 + text, lambda: 1 % text):  # type: ignore[operator]
-        with pytest.raises(TypeError, match="unsupported operand"):
-            combine()
-    with pytest.raises(TypeError, match="expected str instance"):
-        as_tainted(["a"])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="expected str instance"):
-        text.join(["a", 1])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="separator"):
-        text.split("")
-
-
 def test_equal_parts_keep_their_own_provenance() -> None:
     """Only the place of a part tells whose it is."""
     text = as_tainted(concat(["a a ", TaintedStr("a a", LATIN), " ", TaintedStr("a", GREEK)]))
@@ -193,17 +169,6 @@ def test_equal_parts_keep_their_own_provenance() -> None:
     text = as_tainted(concat(["abab", TaintedStr("a", LATIN)]))
     for pieces in (text.split("ab"), text.rsplit("ab")):
         assert [list(piece.provenances) for piece in pieces] == [[], [], [LATIN]]
-
-
-def test_joining_costs_operations_for_its_parts_and_characters() -> None:
-    with template_budget(0.001), limited({}, ""):
-        assert concat(["a"] * 100) == "a" * 100
-        with pytest.raises(ChatTemplateError, match="does or writes too much"):
-            concat(["a"] * 4_000)
-    with template_budget(0.001), limited({}, ""):
-        assert concat(["a" * 30_000]) == "a" * 30_000
-        with pytest.raises(ChatTemplateError, match="does or writes too much"):
-            concat(["a" * 40_000])
 
 
 def test_marks_reach_all_of_a_rope_once() -> None:

@@ -76,16 +76,6 @@ def test_the_result_is_that_of_the_encoding(run: Run, server: FileServer) -> Non
     assert len(server.requests) == 1
 
 
-def test_the_environment_may_permit_downloads(
-    run: Run, server: FileServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BPE_TOKENIZER_DOWNLOAD", "0")
-    assert run(*COMMANDS["encode"]).code == 1
-    monkeypatch.setenv("BPE_TOKENIZER_DOWNLOAD", "1")
-    assert run(*COMMANDS["encode"]).text == "257\n"
-    assert len(server.requests) == 1
-
-
 def test_chat_takes_a_published_name(run: Run, server: FileServer) -> None:
     Path("none.gguf").write_bytes(b"GGUF")
     refused = run("chat", "--model", "none.gguf", "--tokenizer", "gpt-4o", "--message", "hi")
@@ -102,12 +92,3 @@ def test_an_unknown_name_is_one_line(name: str, run: Run, server: FileServer) ->
     assert "gpt4o: no such file or directory" in refused.err
     assert "did you mean 'gpt-4o'?" in refused.err
     assert refused.err.count("\n") == 1
-
-
-def test_a_path_wins_as_it_is_written(run: Run, server: FileServer) -> None:
-    BPETokenizer().train("abc abc", 258, verbose=False).save("gpt-4o")
-    assert run(*COMMANDS["encode"]).code == 0
-    assert run("encode", "--tokenizer", "./gpt-4o", "--text", "a").text == "97\n"
-    refused = run("encode", "--tokenizer", "./o200k_base", "--text", "a", "--download")
-    assert refused.err == "bpe-tokenizer: ./o200k_base: no such file or directory\n"
-    assert server.requests == []

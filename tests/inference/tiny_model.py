@@ -22,13 +22,8 @@ __all__ = ["CONTEXT", "VOCAB_SIZE", "save_directory", "save_gguf", "tiny_tokeniz
 
 VOCAB_SIZE = 512
 CONTEXT = 256
-SPECIAL_TOKENS = [
-    "<|begin_of_text|>",
-    "<|end_of_text|>",
-    "<|start_header_id|>",
-    "<|end_header_id|>",
-    "<|eot_id|>",
-]
+SPECIAL_TOKENS = ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>"]
+SPECIAL_TOKENS.append("<|eot_id|>")
 HEADS, KEY_VALUE_HEADS, WIDTH, INNER, LAYERS = 4, 2, 64, 128, 2
 
 Array = np.ndarray[Any, np.dtype[Any]]

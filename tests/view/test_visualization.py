@@ -15,6 +15,7 @@ from bpe_tokenizer.model import AddedToken, Model
 from bpe_tokenizer.view.visualization import Visualization, visualization_html
 from hostile import hostile_texts
 from html_tree import ATTACKS
+from view.report_corpus import sentencepiece_style
 
 CORPUS = "low low low lower lowest newer newer newest wider widest </script> \"'&<b>é🙂" * 3
 
@@ -92,28 +93,12 @@ def test_special_tokens_around_the_text(tmp_path: Path) -> None:
     assert "before character 2" in visualization_html(shown)
 
 
-def test_a_byte_token_stands_for_its_byte(tmp_path: Path) -> None:
-    vocab = {f"<0x{byte:02X}>": byte for byte in range(256)} | {"▁": 256, "h": 257, "▁h": 258}
-    document = hf_files.tokenizer_json(
-        vocab,
-        [["▁", "h"]],
-        byte_fallback=True,
-        pre_tokenizer=None,
-        normalizer={"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
-        decoder={
-            "type": "Sequence",
-            "decoders": [
-                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
-                {"type": "ByteFallback"},
-                {"type": "Fuse"},
-            ],
-        },
-    )
-    tokenizer = BPETokenizer.load(hf_files.write(tmp_path, document))
-    shown = tokenizer.visualize(" h\né")
-    assert shown.ids == tokenizer.encode(" h\né") == [258, 10, 0xC3, 0xA9]
-    assert [token.bytes for token in shown.tokens] == ["▁h".encode(), b"\n", b"\xc3", b"\xa9"]
-    assert str(shown) == "▁h|\\n\n\\xc3|\\xa9"
+def test_a_byte_token_stands_for_its_byte() -> None:
+    tokenizer = sentencepiece_style()
+    shown = tokenizer.visualize("a\né")
+    assert shown.ids == tokenizer.encode("a\né")
+    assert [token.bytes for token in shown.tokens] == ["▁a".encode(), b"\n", b"\xc3", b"\xa9"]
+    assert str(shown) == "▁a|\\n\n\\xc3|\\xa9"
 
 
 def test_what_the_model_drops_is_no_added_token() -> None:

@@ -47,16 +47,6 @@ def test_real_rank_files(core: WasmCore, name: str, shared: Path, corpus_texts: 
         assert theirs.ids(text) == ours.encode(text)
 
 
-@pytest.mark.sampled(0.25, "long tests")
-@pytest.mark.fixtures
-def test_real_gpt2_files(core: WasmCore, shared: Path, corpus_texts: list[str]) -> None:
-    vocab, merges = (shared / "vocab" / name for name in ("gpt2-vocab.json", "gpt2-merges.txt"))
-    ours = BPETokenizer.load(vocab, "gpt2", merges=merges)
-    theirs = packed(core, ours)
-    assert_info(theirs, ours)
-    assert_same(theirs, ours, [*hostile_texts(mixtures=200), *corpus_texts])
-
-
 GGUF = ["falcon", "gpt-2", "llama-bpe", "qwen2", "starcoder"]
 
 
