@@ -13,7 +13,7 @@ from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.jinja.template import JinjaTemplate
 from bpe_tokenizer.errors import ChatTemplateError
-from chat_cases import JINJA, Undeclared, chat_tokenizer, plain_talk, published, published_names
+from chat_cases import JINJA, Undeclared, plain_talk, published, published_names
 from conversations import vary
 
 # The templates by the end token of a turn. That of Mistral Nemo is its eos_token, which is the tokenizer's.
@@ -182,13 +182,6 @@ def test_a_turn_to_be_continued_has_no_end(tokenizer: BPETokenizer) -> None:
     for template in ("chatml", JINJA["plain turns"]):
         text = masked_text(tokenizer, talk, template, continue_final_message=True)
         assert text == "a1.<|im_end|>a3."
-
-
-def test_end_markers_that_are_no_tokens() -> None:
-    """Without its special tokens, a tokenizer reads the end marker as text."""
-    plain = chat_tokenizer(special=(), markup=())
-    for template in ("chatml", JINJA["plain turns"]):
-        assert masked_text(plain, TALKS[0], template, plain_markup=True).startswith("a1.<|im_end|>")
 
 
 def test_masks_that_cannot_be(tokenizer: BPETokenizer) -> None:

@@ -20,7 +20,6 @@ from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.encoding import MessageSpan
 from bpe_tokenizer.errors import ChatTemplateError, ContextLengthError
 from chat_cases import (
-    CALLS,
     JINJA,
     MARKUP,
     QUESTION,
@@ -184,18 +183,6 @@ def test_variables_tools_and_documents_reach_the_template(tokenizer: BPETokenize
     for name in ("tokenize", "return_assistant_mask", "return_message_spans", "return_dict"):
         with pytest.raises(ArgumentTypeError, match=f"^{name} must be True or False, not ndarray"):
             tokenizer.apply_chat_template(QUESTION, source, **{name: neither})
-
-
-def stop_token_ids(tokenizer: BPETokenizer, _: object, **options: Any) -> list[int]:
-    return tokenizer.stop_token_ids(**options)
-
-
-@pytest.mark.parametrize("method", [*(name for name in CALLS if name != "batch"), "stop_token_ids"])
-@pytest.mark.parametrize("name", ["stop_", "max_token", "top_k", "temprature", "label", "enable_thinking"])
-def test_an_unknown_argument_is_an_error(method: str, name: str, tokenizer: BPETokenizer) -> None:
-    source = f"{{{{ {name} }}}}"  # although the template has such a variable
-    with pytest.raises(TypeError, match=rf"^{method}\(\) has no argument '{name}'[;.]"):
-        CALLS.get(method, stop_token_ids)(tokenizer, QUESTION, template=source, **{name: 1})
 
 
 @pytest.mark.parametrize("name", ["template_variables", "chat_template_kwargs"])

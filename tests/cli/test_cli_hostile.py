@@ -30,23 +30,6 @@ def test_every_option_with_hostile_values(command: str) -> None:
     assert int(count) > 10 or command == "doctor"  # whose options take no values
 
 
-def test_values_that_ended_in_tracebacks(run: Run, directory: Path, corpus: Path, tmp_path: Path) -> None:
-    train = ("train", "--corpus", corpus, "--output", tmp_path / "out", "--quiet", "--vocab-size", 260)
-    for arguments, said in (
-        ((*train, "--threads", 2**70), "threads"),
-        ((*train, "--pattern", "\udcff+"), "lone surrogate"),
-        ((*train, "--max-memory", "9" * 400 + "x"), "--max-memory"),
-        (("encode", "--tokenizer", directory, "--file", "a\0b"), "NUL"),
-        (("info", "--tokenizer", "a\0b"), "NUL"),
-        (("report", "--tokenizer", directory, "--corpus", "a\0b"), "NUL"),
-        (("decode", "--tokenizer", directory, "--ids", "9" * 5000), "is not an id"),
-    ):
-        result = run(*arguments)
-        assert (result.code in (1, 2), result.out) == (True, b""), result
-        assert said in result.err, result
-        assert "Traceback" not in result.err
-
-
 def test_names_of_strangers_print_escaped_and_short(run: Run, tmp_path: Path) -> None:
     """Names of tokens, files, directories and fields."""
     evil = "\x1b]0;x\x07\u202e"

@@ -36,31 +36,18 @@ def continuation(ids: Sequence[int], count: int) -> list[int]:
 
 @dataclass
 class LocalServer:
-    """How the server behaves; the tests change it as they go.
+    """How the server behaves; the tests change it as they go."""
 
-    Args:
-        kind: `"vllm"`, `"sglang"`, `"llamacpp"`; anything else answers as vLLM does.
-        fault: What goes wrong; "" for nothing.
-        pause: Seconds before each event.
-        per_event: Ids in an event.
-        is_incremental: SGLang sends only what is new.
-        names: Of the models.
-        api_key: What a client must send.
-        address: Where it listens.
-        requests: The bodies of what was asked.
-        has_lost_client: Is set when a client went away before the end.
-    """
-
-    kind: Kind = "vllm"
-    fault: str = ""
-    pause: float = 0.0
-    per_event: int = 1
-    is_incremental: bool = False
-    names: tuple[str, ...] = ("tiny",)
-    api_key: str | None = None
+    kind: Kind = "vllm"  # or "sglang" or "llamacpp"
+    fault: str = ""  # what goes wrong
+    pause: float = 0.0  # seconds before each event
+    per_event: int = 1  # ids in an event
+    is_incremental: bool = False  # SGLang sends only what is new
+    names: tuple[str, ...] = ("tiny",)  # of the models
+    api_key: str | None = None  # what a client must send
     address: str = ""
-    requests: list[Json] = field(default_factory=list)
-    has_lost_client: threading.Event = field(default_factory=threading.Event)
+    requests: list[Json] = field(default_factory=list)  # the bodies of what was asked
+    has_lost_client: threading.Event = field(default_factory=threading.Event)  # before the end
 
     def card(self, name: str) -> Json:
         """Describe a model as `/v1/models` does."""

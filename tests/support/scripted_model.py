@@ -13,21 +13,12 @@ __all__ = ["ScriptedModel", "scripted"]
 
 @dataclass
 class ScriptedModel:
-    """An `inference.EngineModel` with scripted replies.
+    """An `inference.EngineModel` with scripted replies; keeps what it receives."""
 
-    Args:
-        script: The ids of each reply in sequence. An exception in it is raised.
-        vocab_size: The size of the vocabulary.
-        context_length: The context length in ids.
-        pause: Seconds before each id.
-        prompts: The prompts it received.
-        options: The options it received.
-    """
-
-    script: list[list[int | Exception]]
+    script: list[list[int | Exception]]  # the ids of each reply in sequence; an exception is raised
     vocab_size: int | None = None
     context_length: int | None = None
-    pause: float = 0.0
+    pause: float = 0.0  # seconds before each id
     prompts: list[list[int]] = field(default_factory=list)
     options: list[GenerationOptions] = field(default_factory=list)
     before_each: Callable[[int], object] = lambda count: None

@@ -67,7 +67,7 @@ HEADERS: list[Headers] = [
 ]
 
 
-def test_malformed_headers_are_refused(tokenizer: BPETokenizer) -> None:
+def test_other_hosts_and_origins_get_nothing(tokenizer: BPETokenizer) -> None:
     app = server.create_app({"a": tokenizer}, "low")
     for headers in HEADERS:
         client = get(app, headers=headers)

@@ -16,12 +16,18 @@ from hypothesis import strategies as st
 from page.build import COMMENT, EXPORT, IMPORT, SOURCES, build, script
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.errors import MissingDependencyError, OptionError, SpecialTokenError
+from bpe_tokenizer.errors import (
+    MissingDependencyError,
+    NotTrainedError,
+    OptionError,
+    SpecialTokenError,
+)
 from bpe_tokenizer.view import page as page_module
 from bpe_tokenizer.view.packed import pack
 from bpe_tokenizer.view.page import MAX_TEXT, content_security_policy, page, published_names
 from html_tree import ATTACKS, Tree, check_page
 from page_core import needs_core
+from small_tokenizers import BYTES
 
 CORPUS = "low low low lower lowest newer newer newest wider widest </script> \"'&<b>é🙂" * 3
 
@@ -155,3 +161,22 @@ def test_modules_keep_the_form_that_joining_them_needs() -> None:
         # Comments at the beginning of a line are left out of the page, also inside a text.
         for text in re.findall(r"`[^`]*`", source):
             assert not COMMENT.search(text), path.name
+
+
+# The tokenizers of a page. `test_wasm.py` compares what it reads.
+
+
+def test_a_packed_model_is_small(plain_tokenizer: BPETokenizer) -> None:
+    assert len(gzip.compress(pack(plain_tokenizer))) < 6000
+
+
+def test_merges_that_follow_from_ranks_take_one_byte() -> None:
+    vocab = BYTES | {256: b"ab", 257: b"abc"}
+    assert pack(BPETokenizer.from_vocab(vocab)).endswith(b"ababc\0")
+    other = BPETokenizer.from_vocab(vocab | {256: b"abc", 257: b"ab"}, [(b"a", b"b"), (b"ab", b"c")])
+    assert pack(other).endswith(b"abcab\x01\x02\x82\x04\x01\x01\x02")
+
+
+def test_an_untrained_tokenizer_is_refused() -> None:
+    with pytest.raises(NotTrainedError):
+        pack(BPETokenizer())
