@@ -19,14 +19,7 @@ from bpe_tokenizer import (
     _core,
 )
 from bpe_tokenizer.formats import base64_json
-from bpe_tokenizer.model import (
-    Metaspace,
-    PlainNormalizer,
-    PrefixSpace,
-    Replace,
-    Split,
-    Strip,
-)
+from bpe_tokenizer.model import Metaspace, PlainNormalizer, PrefixSpace, Replace, Split, Strip
 from bpe_tokenizer.reference import CharBPETokenizer, NaiveBPETokenizer, RegexBPETokenizer
 from hostile import hostile_texts
 from lesson import trained_on

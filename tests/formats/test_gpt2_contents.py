@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import (
-    AddedToken,
-    BPETokenizer,
-    FormatError,
-    Model,
-)
+from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model
 from bpe_tokenizer.formats import gpt2
 from bpe_tokenizer.formats.gpt2.config import read_config_files
 from gpt2_files import MERGES, VOCAB, write

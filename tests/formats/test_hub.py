@@ -10,15 +10,13 @@ import subprocess
 import sys
 import warnings
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import pytest
 
 from bpe_tokenizer import (
-    AddedToken,
-    ArgumentTypeError,
     BPETokenizer,
     FormatError,
     HubError,
@@ -27,18 +25,17 @@ from bpe_tokenizer import (
     OptionError,
     _core,
 )
-from bpe_tokenizer.formats import hub, huggingface
+from bpe_tokenizer.formats import hub
 from bpe_tokenizer.formats.hub.repository import Repository
-from hf_files import small_model
-from hub_server import HubServer, requested_files, running
+from hub_server import HubServer, only_hub, requested_files
+from tekken_files import tekken_document
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     huggingface_hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
 
 CONSTANTS = importlib.import_module("huggingface_hub.constants")
-BESIDE = ["special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer_config.json"]
-FILES = ["tokenizer.json", *BESIDE]
+NAME, OLD, NOWHERE = "owner/name", "owner/old", "http://127.0.0.1:9"  # nothing listens there
 
 
 @pytest.fixture(autouse=True)
@@ -47,117 +44,109 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """A hub, and a library that knows no other, has no token, and may use the network."""
-    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-    monkeypatch.setattr(CONSTANTS, "HF_TOKEN_PATH", str(tmp_path / "no token"))
-    monkeypatch.setattr(CONSTANTS, "HF_HUB_OFFLINE", False)
-    with running() as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.address)
-        yield server
+class Repositories(NamedTuple):
+    """A hub and an empty cache; the files of a tokenizer's repository, and those of a pair of GPT-2."""
+
+    server: HubServer
+    cache: Path
+    tokenizer: BPETokenizer
+    files: dict[str, bytes]
+    plain: BPETokenizer
+    pair: dict[str, bytes]
+
+    def publish(self, changes: Mapping[str, bytes] = {}, **named: str) -> str:
+        """Commit the files of the tokenizer with changes."""
+        return self.server.publish(NAME, self.files | dict(changes), **named)
+
+    def load(self, source: str = NAME, **options: Any) -> Model:
+        return hub.load(source, cache_dir=self.cache, **options)
+
+    def template(self, **options: Any) -> Any:
+        return self.load(**options).config["chat_template"]
+
+    def gives_the_tokenizer(self, source: Any = NAME, **options: Any) -> bool:
+        ours = BPETokenizer.from_model(self.load(source, **options))
+        text = "Grüße <|bos|> 日本語 'def f(x):'"
+        return (
+            ours.encode(text, True, "all") == self.tokenizer.encode(text, True, "all")
+            and ours.special_tokens == self.tokenizer.special_tokens
+            and (ours.bos_token, ours.pad_token) == (self.tokenizer.bos_token, self.tokenizer.pad_token)
+        )
+
+    def fetch_with_another_program(self, name: str) -> None:
+        where = {"cache_dir": self.cache, "endpoint": self.server.address, "token": False}
+        huggingface_hub.hf_hub_download(NAME, name, **where)
 
 
 @pytest.fixture(scope="module")
-def files(tokenizer: BPETokenizer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The files of a repository: a tokenizer, and files that are not fetched."""
-    directory = tmp_path_factory.mktemp("repository")
+def written(
+    tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, bytes]]:
+    """The files of both repositories."""
+    directory, pair = tmp_path_factory.mktemp("repository"), tmp_path_factory.mktemp("pair")
     tokenizer.save(directory)
-    return {
-        **{path.name: path.read_bytes() for path in directory.iterdir()},
-        "chat_template.jinja": b"{{ messages }}",
-        "README.md": b"# A model",
-        "config.json": b"{}",
-        "model.safetensors": b"\0" * 10_000,
-        "onnx/tokenizer.json": b"{",
-    }
-
-
-@pytest.fixture(scope="module")
-def gpt2_files(plain_tokenizer: BPETokenizer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    plain_tokenizer.export(directory := tmp_path_factory.mktemp("pair"), "gpt2")
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
-
-
-def same(model: Model, tokenizer: BPETokenizer, text: str = "Grüße <|bos|> 日本語 'def f(x):'") -> bool:
-    ours = BPETokenizer.from_model(model)
-    return (
-        ours.encode(text, True, "all") == tokenizer.encode(text, True, "all")
-        and ours.special_tokens == tokenizer.special_tokens
-        and (ours.bos_token, ours.pad_token) == (tokenizer.bos_token, tokenizer.pad_token)
-    )
-
-
-def paths(server: HubServer) -> list[list[str]]:
-    """The paths of the requests since the last time, in parts."""
-    return [request.path.split("/") for request in server.take()]
+    plain_tokenizer.export(pair, "gpt2")
+    not_fetched = {"README.md": b"#", "config.json": b"{}", "model.safetensors": b"\0" * 10_000}
+    not_fetched |= {"onnx/tokenizer.json": b"{", "chat_template.jinja": b"{{ messages }}"}
+    first, second = ({path.name: path.read_bytes() for path in each.iterdir()} for each in (directory, pair))
+    return [first | not_fetched, second]
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: list[Any], tokenizer: Any, plain_tokenizer: Any
+) -> Iterator[Repositories]:
+    with only_hub(tmp_path, monkeypatch) as server:
+        yield Repositories(server, tmp_path / "cache", tokenizer, written[0], plain_tokenizer, written[1])
 
 
-def test_only_the_files_of_the_tokenizer_are_fetched(
-    server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer
-) -> None:
-    server.publish("owner/name", files)
-    model = hub.load("owner/name", cache_dir=cache)
-    assert same(model, tokenizer)
-    assert model.config["chat_template"] == "{{ messages }}"
+# -- what is fetched ------------------------------------------------------------------------------------
+
+
+def test_only_the_files_of_the_tokenizer_are_fetched(here: Repositories) -> None:
+    here.publish()
+    assert here.template() == "{{ messages }}"
+    server = here.server
     fetched = [request.path.rpartition("/")[2] for request in server.requests if request.method == "GET"]
     commit = fetched.pop(1)  # the list of its files
     assert sorted(fetched) == ["chat_template.jinja", "tokenizer.json", "tokenizer_config.json"]
-    assert server.requests[2].path == f"/api/models/owner/name/revision/{commit}"
-    assert requested_files(server, "HEAD") == FILES
-    assert all(request.authorization is None for request in server.take())
-
-
-def test_additional_chat_templates_are_fetched(
-    server: HubServer, files: dict[str, bytes], cache: Path
-) -> None:
-    others = {"rag.jinja": b"rag", "tool_use.jinja": b"tools", "README.md": b"#", "old/x.jinja": b"x"}
-    others = {f"additional_chat_templates/{name}": data for name, data in others.items()}
-    server.publish("owner/name", files | others)
-    expected = {"default": "{{ messages }}", "rag": "rag", "tool_use": "tools"}
-    for local in (False, True):
-        found = hub.load("owner/name", cache_dir=cache, local_files_only=local).config["chat_template"]
-        assert {each["name"]: each["template"] for each in found} == expected
-    assert "README.md" not in requested_files(server, "HEAD")
-
-
-def test_the_second_time_the_cache_gives_the_content(
-    server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer
-) -> None:
-    commit = server.publish("owner/name", files)
-    hub.load("owner/name", cache_dir=cache)
-    server.take()
-    assert same(hub.load("owner/name", cache_dir=cache), tokenizer)
-    assert [request[:2] for request in server.take()] == [("HEAD", "/owner/name/resolve/main/tokenizer.json")]
-    assert same(hub.load("owner/name", cache_dir=cache, revision=commit), tokenizer)
+    assert server.requests[2].path == f"/api/models/{NAME}/revision/{commit}"
+    beside = ["special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer_config.json"]
+    assert requested_files(server, "HEAD") == ["tokenizer.json", *beside]
+    # The second time the cache gives the content.
+    assert here.gives_the_tokenizer()
+    assert [request[:2] for request in server.take()] == [("HEAD", f"/{NAME}/resolve/main/tokenizer.json")]
+    assert here.gives_the_tokenizer(revision=commit)
     assert server.take() == []
 
 
-def test_all_files_are_of_one_commit(server: HubServer, files: dict[str, bytes], cache: Path) -> None:
-    old = server.publish("owner/name", files)
-    hub.load("owner/name", cache_dir=cache)
-    new = server.publish(
-        "owner/name", files | {"chat_template.jinja": b"new", "special_tokens_map.json": b"{}"}
-    )
-    server.take()
-    assert hub.load("owner/name", cache_dir=cache).config["chat_template"] == "new"
-    assert {path[6 if path[1] == "api" else 4] for path in paths(server)} == {"main", new}
-    assert hub.load("owner/name", cache_dir=cache, revision=old).config["chat_template"] == "{{ messages }}"
+def test_additional_chat_templates_are_fetched(here: Repositories) -> None:
+    others = {"rag.jinja": b"rag", "tool_use.jinja": b"tools", "README.md": b"#", "old/x.jinja": b"x"}
+    here.publish({f"additional_chat_templates/{name}": data for name, data in others.items()})
+    expected = {"default": "{{ messages }}", "rag": "rag", "tool_use": "tools"}
+    for local in (False, True):
+        found = here.template(local_files_only=local)
+        assert {each["name"]: each["template"] for each in found} == expected
+    assert "README.md" not in requested_files(here.server, "HEAD")
 
 
-def test_revisions(server: HubServer, files: dict[str, bytes], cache: Path) -> None:
-    server.publish("owner/name", files)
-    server.publish("owner/name", files | {"chat_template.jinja": b"v2"}, revision="v2")
-    assert hub.load("owner/name", revision="v2", cache_dir=cache).config["chat_template"] == "v2"
-    with pytest.raises(HubError, match=r"owner/name at 'v3': no such branch, tag or commit; see http"):
-        hub.load("owner/name", revision="v3", cache_dir=cache)
+def test_all_files_are_of_one_commit(here: Repositories) -> None:
+    old = here.publish()
+    here.load()
+    new = here.publish({"chat_template.jinja": b"new", "special_tokens_map.json": b"{}"})
+    here.server.take()
+    assert here.template() == "new"
+    paths = [request.path.split("/") for request in here.server.take()]
+    assert {path[6 if path[1] == "api" else 4] for path in paths} == {"main", new}
+    assert here.template(revision=old) == "{{ messages }}"
+
+
+def test_revisions(here: Repositories) -> None:
+    here.publish()
+    here.publish({"chat_template.jinja": b"v2"}, revision="v2")
+    assert here.template(revision="v2") == "v2"
+    with pytest.raises(HubError, match=rf"{NAME} at 'v3': no such branch, tag or commit; see http"):
+        here.load(revision="v3")
 
 
 @pytest.mark.parametrize(
@@ -171,221 +160,137 @@ def test_revisions(server: HubServer, files: dict[str, bytes], cache: Path) -> N
     ],
 )
 def test_the_token_is_sent(
-    token: str | bool | None,
-    environment: str | None,
-    sent: str | None,
-    server: HubServer,
-    files: dict[str, bytes],
-    gpt2_files: dict[str, bytes],
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    token: Any, environment: str | None, sent: str | None, here: Repositories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if environment:
         monkeypatch.setenv("HF_TOKEN", environment)
-    server.publish("owner/name", files)
-    hub.load("owner/name", token=token, cache_dir=cache)
-    assert {request.authorization for request in server.take()} == {sent}
-    server.publish("owner/old", gpt2_files)  # its files are listed
-    hub.load("owner/old", token=token, cache_dir=cache)
-    assert {request.authorization for request in server.take()} == {sent}
+    here.publish()
+    here.server.publish(OLD, here.pair)  # its files are listed
+    for source in (NAME, OLD):
+        here.load(source, token=token)
+        requests = here.server.take()
+        assert {request.authorization for request in requests} == {sent}
+        assert {request.agent.partition(";")[0] for request in requests} == {
+            f"bpe-tokenizer/{_core.__version__}"
+        }
 
 
-def test_the_token_does_not_leave_the_hub(
-    server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer
-) -> None:
+def test_the_token_does_not_leave_the_hub(here: Repositories) -> None:
     """A large file comes from another host, whose address holds the permission."""
-    server.publish("owner/name", files)
-    server.large.add("tokenizer.json")
-    assert same(hub.load("owner/name", token="secret", cache_dir=cache), tokenizer)
-    tokens = {request.path.startswith("/blob/"): request.authorization for request in server.take()}
+    here.publish()
+    here.server.large.add("tokenizer.json")
+    assert here.gives_the_tokenizer(token="secret")
+    tokens = {request.path.startswith("/blob/"): request.authorization for request in here.server.take()}
     assert tokens == {True: None, False: "Bearer secret"}
 
 
-def test_a_token_that_must_be_there(server: HubServer, files: dict[str, bytes], cache: Path) -> None:
-    server.publish("owner/name", files)
+def test_a_token_that_must_be_there(here: Repositories) -> None:
+    here.publish()
     with pytest.raises(HubError, match=r"there is none; log in with `hf auth login`, set HF_TOKEN or pass"):
-        hub.load("owner/name", token=True, cache_dir=cache)
-    assert server.take() == []
+        here.load(token=True)
+    assert here.server.take() == []
 
 
 @pytest.mark.parametrize("token", [None, "refused"])
-def test_a_gated_repository(
-    token: str | None, server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer
-) -> None:
-    server.publish("owner/gated", files)
-    server.gated.add("owner/gated")
-    with pytest.raises(HubError, match=r"owner/gated: is gated: request access on http.*/owner/gated, then"):
-        hub.load("owner/gated", token=token, cache_dir=cache)
-    assert same(hub.load("owner/gated", token="admitted", cache_dir=cache), tokenizer)
+def test_a_gated_repository(token: str | None, here: Repositories) -> None:
+    here.publish()
+    here.server.gated.add(NAME)
+    with pytest.raises(HubError, match=rf"{NAME}: is gated: request access on http.*/{NAME}, then"):
+        here.load(token=token)
+    assert here.gives_the_tokenizer(token="admitted")
 
 
-def test_a_repository_that_is_not_there(server: HubServer, cache: Path) -> None:
+def test_a_repository_that_is_not_there(here: Repositories) -> None:
     with pytest.raises(HubError, match=r"nobody/nothing: no such repository at http://127") as raised:
-        hub.load("nobody/nothing", cache_dir=cache)
+        here.load("nobody/nothing")
     assert isinstance(raised.value, OSError)
     assert "and no local file or directory of this name; if it is private, log in" in str(raised.value)
 
 
-def test_a_repository_that_moved(
-    server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer
-) -> None:
-    server.publish("openai-community/gpt2", files)
-    server.moved["gpt2"] = "openai-community/gpt2"
-    assert same(hub.load("gpt2", cache_dir=cache), tokenizer)
+def test_a_repository_that_moved(here: Repositories) -> None:
+    here.publish()
+    here.server.moved["gpt2"] = NAME
+    assert here.gives_the_tokenizer("gpt2")
 
 
-def test_a_folder_and_a_file_of_a_repository(
-    server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer
-) -> None:
-    inside = {f"text/tokenizer/{name}": data for name, data in files.items()}
-    server.publish("owner/name", inside | {"tokenizer.json": b"{}"})
-    model = hub.load("owner/name/text/tokenizer", cache_dir=cache)
-    assert same(model, tokenizer)
-    assert model.config["chat_template"] == "{{ messages }}"
-    alone = hub.load("owner/name/text/tokenizer/tokenizer.json", cache_dir=cache)
-    assert (alone.core.merges, alone.config) == (tokenizer.merges, {})
-    with pytest.raises(
-        HubError, match=r"owner/name: holds no file 'text/vocab\.gguf'; see http.*/owner/name for"
-    ):
-        hub.load("owner/name/text/vocab.gguf", cache_dir=cache)
+def test_a_folder_and_a_file_of_a_repository(here: Repositories) -> None:
+    inside = {f"text/tokenizer/{name}": data for name, data in here.files.items()}
+    here.publish(inside | {"tokenizer.json": b"{}"})
+    assert here.gives_the_tokenizer(f"{NAME}/text/tokenizer")
+    assert here.load(f"{NAME}/text/tokenizer").config["chat_template"] == "{{ messages }}"
+    alone = here.load(f"{NAME}/text/tokenizer/tokenizer.json")
+    assert (alone.core.merges, alone.config) == (here.tokenizer.merges, {})
+    with pytest.raises(HubError, match=rf"{NAME}: holds no file 'text/vocab\.gguf'; see http.*/{NAME} for"):
+        here.load(f"{NAME}/text/vocab.gguf")
 
 
-def test_a_pair_of_gpt2_files(
-    server: HubServer, gpt2_files: dict[str, bytes], cache: Path, plain_tokenizer: BPETokenizer
-) -> None:
+# -- GPT-2's pair, and other files ----------------------------------------------------------------------
+
+
+def test_a_pair_of_gpt2_files(here: Repositories) -> None:
     """Like the repositories from before tokenizer.json; OpenAI's names too, and each of the two."""
-    server.publish("owner/old", gpt2_files | {"tekken.json": b"", "model.safetensors": b"\0"})
-    for source in ("owner/old", "owner/old/vocab.json", "owner/old/merges.txt"):
-        model = hub.load(source, cache_dir=cache)
-        assert BPETokenizer.from_model(model).encode("low lower") == plain_tokenizer.encode("low lower")
-    assert set(requested_files(server, "GET")) == {"main", *gpt2_files}
-    openai = {"encoder.json": gpt2_files["vocab.json"], "vocab.bpe": gpt2_files["merges.txt"]}
-    server.publish("owner/openai", openai)
-    assert hub.load("owner/openai", cache_dir=cache).core.merges == plain_tokenizer.merges
+    commit = here.server.publish(OLD, here.pair | {"tekken.json": b"", "model.safetensors": b"\0"})
+    assert here.load(OLD).core.merges == here.plain.merges
+    asked = [request.path.removeprefix(f"/{OLD}/resolve/") for request in here.server.requests]
+    assert asked[:2] == ["main/tokenizer.json", f"/api/models/{OLD}/revision/main"]
+    assert {path.partition("/")[0] for path in asked[2:]} == {commit}  # the listed one
+    for source in (f"{OLD}/vocab.json", f"{OLD}/merges.txt"):
+        assert here.load(source).core.merges == here.plain.merges
+    assert set(requested_files(here.server, "GET")) == {"main", *here.pair}
+    openai = {"encoder.json": here.pair["vocab.json"], "vocab.bpe": here.pair["merges.txt"]}
+    here.server.publish("owner/openai", openai)
+    assert here.load("owner/openai").core.merges == here.plain.merges
 
 
-def test_every_request_names_this_package(
-    server: HubServer, gpt2_files: dict[str, bytes], cache: Path
-) -> None:
-    server.publish("owner/old", gpt2_files)
-    hub.load("owner/old", cache_dir=cache)
-    requests = server.take()
-    assert requests
-    for request in requests:
-        assert request.agent.startswith(f"bpe-tokenizer/{_core.__version__};")
-
-
-def test_the_files_of_a_pair_are_of_the_listed_commit(
-    server: HubServer, gpt2_files: dict[str, bytes], cache: Path
-) -> None:
-    commit = server.publish("owner/old", gpt2_files)
-    hub.load("owner/old", cache_dir=cache)
-    asked = [request.path.removeprefix("/owner/old/resolve/") for request in server.take()]
-    assert asked[:2] == ["main/tokenizer.json", "/api/models/owner/old/revision/main"]
-    assert {path.partition("/")[0] for path in asked[2:]} == {commit}
-
-
-def test_a_pair_of_a_revision_offline(
-    server: HubServer,
-    gpt2_files: dict[str, bytes],
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    merges = b"\n".join(gpt2_files["merges.txt"].splitlines()[:10]) + b"\n"
-    server.publish("owner/old", gpt2_files)
-    pair = {"vocab.json": gpt2_files["vocab.json"], "merges.txt": merges}
-    server.publish("owner/old", pair, revision="v2")
-    found = [
-        hub.load("owner/old", revision=revision, cache_dir=cache).core.merges for revision in ("main", "v2")
-    ]
+def test_a_pair_of_a_revision_offline(here: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
+    merges = b"\n".join(here.pair["merges.txt"].splitlines()[:10]) + b"\n"
+    here.server.publish(OLD, here.pair)
+    here.server.publish(OLD, {"vocab.json": here.pair["vocab.json"], "merges.txt": merges}, revision="v2")
+    found = [here.load(OLD, revision=revision).core.merges for revision in ("main", "v2")]
     assert found[0] != found[1]
-    server.take()
-    monkeypatch.setattr(CONSTANTS, "ENDPOINT", server.address)
+    here.server.take()
+    monkeypatch.setattr(CONSTANTS, "ENDPOINT", here.server.address)
     for revision, expected in zip(("main", "v2"), found, strict=True):
-        model = hub.load("owner/old", revision=revision, cache_dir=cache, local_files_only=True)
-        assert model.core.merges == expected
-    assert server.take() == []
+        assert here.load(OLD, revision=revision, local_files_only=True).core.merges == expected
+    assert here.server.take() == []
 
 
-def test_a_pair_offline_in_a_repository_of_which_another_program_fetched_a_part(
-    server: HubServer, gpt2_files: dict[str, bytes], cache: Path, plain_tokenizer: BPETokenizer
-) -> None:
-    server.publish("owner/old", gpt2_files | {"model.safetensors": b"\0"})
-    hub.load("owner/old", cache_dir=cache)
-    huggingface_hub.snapshot_download(
-        "owner/old",
-        allow_patterns=["*.json", "*.txt"],
-        cache_dir=cache,
-        endpoint=server.address,
-        token=False,
-    )
-    model = hub.load("owner/old", cache_dir=cache, local_files_only=True)
-    assert model.core.merges == plain_tokenizer.merges
+def test_a_pair_offline_in_a_repository_of_which_another_program_fetched_a_part(here: Repositories) -> None:
+    here.server.publish(OLD, here.pair | {"model.safetensors": b"\0"})
+    here.load(OLD)
+    where = {"cache_dir": here.cache, "endpoint": here.server.address, "token": False}
+    huggingface_hub.snapshot_download(OLD, allow_patterns=["*.json", "*.txt"], **where)
+    assert here.load(OLD, local_files_only=True).core.merges == here.plain.merges
 
 
-def test_a_list_of_files_that_the_hub_does_not_give(
-    server: HubServer, gpt2_files: dict[str, bytes], cache: Path
-) -> None:
-    server.publish("owner/old", gpt2_files)
-    server.is_unlisted = True
-    with pytest.raises(HubError, match=r"^owner/old: the list of its files cannot be fetched from .*418"):
-        hub.load("owner/old", cache_dir=cache)
-
-
-def test_what_was_added_to_a_pair_counts(
-    server: HubServer, gpt2_files: dict[str, bytes], cache: Path
-) -> None:
+def test_what_was_added_to_a_pair_counts(here: Repositories) -> None:
     added = {"added_tokens.json": b'{"<new>": 600}', "special_tokens_map.json": b'{"eos_token": "<new>"}'}
-    server.publish(
-        "owner/old", {"vocab.json": gpt2_files["vocab.json"], "merges.txt": gpt2_files["merges.txt"]} | added
-    )
+    pair = {name: here.pair[name] for name in ("vocab.json", "merges.txt")}
+    here.server.publish(OLD, pair | added)
     for local_files_only in (False, True):
-        model = hub.load("owner/old", cache_dir=cache, local_files_only=local_files_only)
+        model = here.load(OLD, local_files_only=local_files_only)
         assert BPETokenizer.from_model(model).special_tokens == {"<new>": 600}
 
 
-def test_a_tekken_json(server: HubServer, cache: Path) -> None:
-    vocab = [
-        {"rank": byte, "token_bytes": b64encode(bytes([byte])).decode(), "token_str": None}
-        for byte in range(256)
-    ]
-    config = {
-        "pattern": ".",
-        "num_vocab_tokens": 256,
-        "default_vocab_size": 286,
-        "default_num_special_tokens": 30,
-        "version": "v3",
-    }
-    tekken = json.dumps({"config": config, "vocab": vocab}).encode()
-    server.publish("owner/name", {"tekken.json": tekken, "params.json": b"{}"})
+def test_a_tekken_json(here: Repositories) -> None:
+    tekken = json.dumps(tekken_document()).encode()
+    here.server.publish(NAME, {"tekken.json": tekken, "params.json": b"{}"})
     for local_files_only in (False, True):
-        model = hub.load("owner/name", cache_dir=cache, local_files_only=local_files_only)
-        assert BPETokenizer.from_model(model).encode("a") == [30 + 97]
+        model = here.load(local_files_only=local_files_only)
+        assert BPETokenizer.from_model(model).encode("a") == [4 + 97]
 
 
-def test_a_rank_file_needs_what_stands_in_code(server: HubServer, cache: Path) -> None:
+def test_a_rank_file_needs_what_stands_in_code(here: Repositories) -> None:
     ranks = b"".join(b"%s %d\n" % (b64encode(bytes([byte])), byte) for byte in range(256))
-    server.publish("owner/name", {"some.tiktoken": ranks, "tokenization_some.py": b""})
+    here.server.publish(NAME, {"some.tiktoken": ranks, "tokenization_some.py": b""})
     given: dict[str, Any] = {"split_pattern": "gpt2", "special_tokens": ["<|end|>"]}
-    for source in ("owner/name", "owner/name/some.tiktoken"):
-        ours = BPETokenizer.from_model(hub.load(source, cache_dir=cache, **given))
+    for source in (NAME, f"{NAME}/some.tiktoken"):
+        ours = BPETokenizer.from_model(here.load(source, **given))
         assert ours.encode("a<|end|>", allowed_special="all") == [97, 256]
     with pytest.raises(OptionError, match="split pattern"):
-        hub.load("owner/name/some.tiktoken", cache_dir=cache)
-    with pytest.raises(
-        HubError, match=r"like owner/name/some\.tiktoken, with the split_pattern and special_t"
-    ):
-        hub.load("owner/name", cache_dir=cache)
-
-
-def test_other_files_hold_what_is_given(
-    server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer, tmp_path: Path
-) -> None:
-    server.publish("owner/name", files)
-    tokenizer.save(tmp_path / "saved")
-    for source in ("owner/name", tmp_path / "saved"):
-        with pytest.raises(OptionError, match=r"holds its own .*; leave out split_pattern"):
-            hub.load(source, cache_dir=cache, split_pattern="gpt2")
+        here.load(f"{NAME}/some.tiktoken")
+    with pytest.raises(HubError, match=rf"like {NAME}/some\.tiktoken, with the split_pattern and special_t"):
+        here.load()
 
 
 @pytest.mark.parametrize(
@@ -393,105 +298,71 @@ def test_other_files_hold_what_is_given(
     [
         (["README.md", "x/tokenizer.json"], r"no tekken\.json$"),
         (["b.gguf", "a.gguf"], r"; name a file of it, like owner/name/a\.gguf$"),
-        (
-            ["vocab.json", "tokenizer.model"],
-            r"; name a file of it, like owner/name/tokenizer\.model$",
-        ),
-        (
-            ["b.tiktoken", "a.tiktoken", "x.gguf"],
-            r"; name a file of it, like owner/name/a\.tiktoken, wi",
-        ),
+        (["vocab.json", "tokenizer.model"], r"; name a file of it, like owner/name/tokenizer\.model$"),
+        (["b.tiktoken", "a.tiktoken", "x.gguf"], r"; name a file of it, like owner/name/a\.tiktoken, wi"),
     ],
 )
-def test_a_repository_without_a_tokenizer(
-    names: list[str], hint: str, server: HubServer, cache: Path
-) -> None:
-    server.publish("owner/name", dict.fromkeys(names, b""))
+def test_a_repository_without_a_tokenizer(names: list[str], hint: str, here: Repositories) -> None:
+    here.server.publish(NAME, dict.fromkeys(names, b""))
     with pytest.raises(HubError, match=r"holds no tokenizer\.json, no vocab\.json with.*" + hint):
-        hub.load("owner/name", cache_dir=cache)
-    assert "GET" not in {request.method for request in server.take() if "/resolve/" in request.path}
+        here.load()
+    assert "GET" not in {request.method for request in here.server.take() if "/resolve/" in request.path}
+
+
+# -- without the hub, or with a broken one --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])
-def test_a_download_that_is_cut_off_is_never_read(
-    name: str, server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer
-) -> None:
-    server.publish("owner/name", files)
-    server.cut.add(name)
+def test_a_download_that_is_cut_off_is_never_read(name: str, here: Repositories) -> None:
+    here.publish()
+    here.server.cut.add(name)
     with pytest.raises(HubError, match=rf"{name} cannot be fetched from http.*Check the connection and try"):
-        hub.load("owner/name", cache_dir=cache)
+        here.load()
     with pytest.raises(HubError, match="is not in the cache"):
-        hub.load("owner/name", cache_dir=cache, local_files_only=True)
-    server.cut.clear()
-    assert same(hub.load("owner/name", cache_dir=cache), tokenizer)
+        here.load(local_files_only=True)
+    here.server.cut.clear()
+    assert here.gives_the_tokenizer()
 
 
-def test_offline_the_cache_is_enough(
-    server: HubServer,
-    files: dict[str, bytes],
-    cache: Path,
-    tokenizer: BPETokenizer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    server.publish("owner/name", files)
-    online = hub.load("owner/name", cache_dir=cache)
-    server.take()
-    offline = hub.load("owner/name", cache_dir=cache, local_files_only=True)
+def test_offline_the_cache_is_enough(here: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.publish()
+    online = here.load()
+    here.server.take()
+    offline = here.load(local_files_only=True)
     assert (offline.config, offline.named_tokens) == (online.config, online.named_tokens)
     monkeypatch.setattr(CONSTANTS, "HF_HUB_OFFLINE", True)
-    assert same(hub.load("owner/name", cache_dir=cache), tokenizer)
-    assert server.take() == []
+    assert here.gives_the_tokenizer()
+    assert here.server.take() == []
 
 
-def test_offline_with_nothing_cached(
-    server: HubServer, files: dict[str, bytes], cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.publish("owner/name", files)
+def test_offline_with_nothing_cached(here: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.publish()
     with pytest.raises(HubError, match=r"tokenizer\.json is not in the cache, and local_files_only is True"):
-        hub.load("owner/name", cache_dir=cache, local_files_only=True)
+        here.load(local_files_only=True)
     monkeypatch.setattr(CONSTANTS, "HF_HUB_OFFLINE", True)
     with pytest.raises(HubError, match=r"is not in the cache, and HF_HUB_OFFLINE is set; load the tokenizer"):
-        hub.load("owner/name", cache_dir=cache)
-    assert server.take() == []
+        here.load()
+    assert here.server.take() == []
 
 
-def test_offline_with_a_part_cached(server: HubServer, files: dict[str, bytes], cache: Path) -> None:
-    """`tokenizers` fetches tokenizer.json alone; without the config the special tokens could be others."""
-    server.publish("owner/name", files)
-    huggingface_hub.hf_hub_download(
-        "owner/name", "tokenizer.json", cache_dir=cache, endpoint=server.address, token=False
-    )
+def test_offline_with_what_another_program_fetched(here: Repositories) -> None:
+    """`tokenizers` fetches tokenizer.json alone; without the config the special tokens could be others.
+    What was never asked for, the cache cannot know to be absent."""
+    here.publish()
+    here.fetch_with_another_program("tokenizer.json")
     with pytest.raises(HubError, match=r"tokenizer_config\.json is not in the cache"):
-        hub.load("owner/name", cache_dir=cache, local_files_only=True)
+        here.load(local_files_only=True)
+    here.fetch_with_another_program("tokenizer_config.json")
+    assert here.gives_the_tokenizer(local_files_only=True)
 
 
-def test_offline_with_a_cache_that_another_program_filled(
-    server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer
-) -> None:
-    """What was never asked for, the cache cannot know to be absent."""
-    server.publish("owner/name", files)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        huggingface_hub.hf_hub_download(
-            "owner/name", name, cache_dir=cache, endpoint=server.address, token=False
-        )
-    assert same(hub.load("owner/name", cache_dir=cache, local_files_only=True), tokenizer)
-
-
-def test_without_a_connection(
-    server: HubServer,
-    files: dict[str, bytes],
-    cache: Path,
-    tokenizer: BPETokenizer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    server.publish("owner/name", files)
-    hub.load("owner/name", cache_dir=cache)
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nothing listens there
-    assert same(hub.load("owner/name", cache_dir=cache), tokenizer)
-    with pytest.raises(
-        HubError, match=r"owner/other: tokenizer\.json cannot be fetched from http://127\.0\.0\.1:9: "
-    ):
-        hub.load("owner/other", cache_dir=cache)
+def test_without_a_connection(here: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.publish()
+    here.load()
+    monkeypatch.setenv("HF_ENDPOINT", f"{NOWHERE}/")  # it may end with a slash
+    assert here.gives_the_tokenizer()
+    with pytest.raises(HubError, match=rf"owner/other: tokenizer\.json cannot be fetched from {NOWHERE}: "):
+        here.load("owner/other")
 
 
 NOT_CACHED = importlib.import_module("huggingface_hub.errors").LocalEntryNotFoundError("nothing is cached")
@@ -507,31 +378,15 @@ NOT_CACHED = importlib.import_module("huggingface_hub.errors").LocalEntryNotFoun
     ],
 )
 def test_why_a_file_cannot_be_fetched(
-    error: Exception,
-    cause: Exception | None,
-    reason: str,
-    server: HubServer,
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    error: Exception, cause: Any, reason: str, here: Repositories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_args: object, **_named: object) -> None:
         raise error from cause
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
-    message = (
-        rf"tokenizer\.json cannot be fetched from {server.address}: {re.escape(reason)}\. Check the conn"
-    )
-    with pytest.raises(HubError, match=f"^owner/name: {message}"):
-        hub.load("owner/name", cache_dir=cache)
-
-
-@pytest.mark.parametrize("address", ["http://127.0.0.1:9", "http://127.0.0.1:9/X"])
-def test_the_address_of_the_hub_may_end_with_a_slash(
-    address: str, server: HubServer, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", f"{address}/")
-    with pytest.raises(HubError, match=rf"cannot be fetched from {re.escape(address)}: "):
-        hub.load("owner/name", cache_dir=cache)
+    where = rf"^{NAME}: tokenizer\.json cannot be fetched from {here.server.address}: "
+    with pytest.raises(HubError, match=rf"{where}{re.escape(reason)}\. Check the conn"):
+        here.load()
 
 
 def test_without_another_address_the_hub_is_that_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -540,161 +395,74 @@ def test_without_another_address_the_hub_is_that_of_the_library(monkeypatch: pyt
     assert Repository("owner/name", "main").page == "http://127.0.0.1:9/owner/name"
 
 
-def test_without_the_library(server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library(here: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingDependencyError, match=r"needs huggingface_hub, .*pip install '"):
         hub.load("owner/name")
 
 
-def test_a_page_in_the_place_of_the_hub(server: HubServer, cache: Path) -> None:
-    server.is_portal = True
-    with pytest.raises(HubError, match=r"tokenizer\.json cannot be fetched from http"):
-        hub.load("owner/name", cache_dir=cache)
-
-
-def test_a_broken_file_is_named(server: HubServer, files: dict[str, bytes], cache: Path) -> None:
-    server.publish("owner/name", files | {"tokenizer.json": b'{"truncation": null, '})
-    with pytest.raises(FormatError, match=r"snapshots.*tokenizer\.json: is not valid JSON"):
-        hub.load("owner/name", cache_dir=cache)
-
-
-def test_local_paths_come_first(
-    server: HubServer,
-    files: dict[str, bytes],
-    tmp_path: Path,
-    tokenizer: BPETokenizer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    server.publish("owner/name", {})
-    tokenizer.save(tmp_path / "owner/name")
-    monkeypatch.chdir(tmp_path)
-    for source in ("owner/name", Path("owner/name"), str(tmp_path / "owner/name")):
-        assert same(hub.load(source), tokenizer)
-    with pytest.raises(FormatError, match="no such file or directory"):
-        hub.load(Path("owner/other"))  # a Path is never the name of a repository
-    assert server.take() == []
-
-
 @pytest.mark.parametrize(
-    "source",
+    ("misbehaves", "message"),
     [
-        "/no/such/place",
-        "../name",
-        "owner/../name",
-        "owner//name",
-        "owner/na me",
-        "owner\\name",
-        "ow--ner/name",
-        "https://huggingface.co/owner/name",
-        "tokenizer.json",
-        "missing.gguf",
-        "é",
-        "n" * 300,  # no path on this system
+        ("is_unlisted", rf"^{OLD}: the list of its files cannot be fetched from .*418"),
+        ("is_portal", r"tokenizer\.json cannot be fetched from http"),  # a page in the place of the hub
     ],
 )
-def test_what_is_no_repository(source: str, server: HubServer) -> None:
+def test_a_hub_that_answers_otherwise(misbehaves: str, message: str, here: Repositories) -> None:
+    here.server.publish(OLD, here.pair)
+    setattr(here.server, misbehaves, True)
+    with pytest.raises(HubError, match=message):
+        here.load(OLD)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+def test_hostile_content_is_refused(name: str, here: Repositories) -> None:
+    whole = here.files[name]
+    for content in (b"", b"\xff", b"[]", b"{" * 5000, b"<html>", whole[:-3], whole + b"}"):
+        here.publish({name: content})
+        with pytest.raises(FormatError, match=rf"snapshots.*{name}: "):
+            here.load()
+
+
+# -- paths and other sources ----------------------------------------------------------------------------
+
+
+def test_local_paths_come_first(here: Repositories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.server.publish(NAME, {})
+    here.tokenizer.save(tmp_path / NAME)
+    monkeypatch.chdir(tmp_path)
+    for source in (NAME, Path(NAME), str(tmp_path / NAME)):
+        assert here.gives_the_tokenizer(source)
+    with pytest.raises(FormatError, match="no such file or directory"):
+        hub.load(Path("owner/other"))  # a Path is never the name of a repository
+    assert here.server.take() == []
+
+
+NO_REPOSITORIES = ["/no/such/place", "../name", "owner/../name", "owner//name", "owner/na me", "owner\\name"]
+NO_REPOSITORIES += [
+    "ow--ner/name",
+    "https://huggingface.co/owner/name",
+    "tokenizer.json",
+    "missing.gguf",
+    "é",
+]
+NO_REPOSITORIES += ["n" * 300]  # no path on this system
+
+
+@pytest.mark.parametrize("source", NO_REPOSITORIES)
+def test_what_is_no_repository(source: str, here: Repositories) -> None:
     is_name = source in ("tokenizer.json", "missing.gguf")  # but not of a repository with a tokenizer
     hint = "" if is_name else ", and not the name of a repository like 'owner/name'"
     with pytest.raises(FormatError, match=f"{re.escape(source)}: no such file or directory{hint}$"):
         hub.load(source)
-    assert server.take() == []
+    assert here.server.take() == []
 
 
 @pytest.mark.parametrize("source", ["n" * 5000, "a\0b"], ids=["long", "NUL"])
-def test_what_is_neither_a_repository_nor_a_path(source: str, server: HubServer) -> None:
+def test_what_is_neither_a_repository_nor_a_path(source: str, here: Repositories) -> None:
     with pytest.raises(OptionError, match=r"a path (holds at most|cannot hold)"):
         hub.load(source)
-    assert server.take() == []
-
-
-@pytest.mark.parametrize("source", [3, None, b"owner/name", ["owner/name"], object()])
-def test_what_is_no_source(source: Any) -> None:
-    with pytest.raises(
-        ArgumentTypeError, match="source must be the name of a repository, a path, a tokenizers"
-    ):
-        hub.load(source)
-
-
-class Tokenizer:
-    """Stands for a `tokenizers.Tokenizer`."""
-
-    __module__ = "tokenizers.implementations"
-
-    def __init__(self, text: str | Exception) -> None:
-        self.text = text
-
-    def to_str(self) -> str:
-        if isinstance(self.text, Exception):
-            raise self.text
-        return self.text
-
-
-class FastTokenizer:
-    """Stands for a tokenizer of `transformers`, which saves roles without a token as missing ones."""
-
-    __module__ = "transformers.models.gpt2"
-    is_fast = True
-    config: ClassVar[dict[str, Any]] = {
-        "chat_template": [{"name": "é", "template": "x"}],
-        "model_max_length": 5,
-    }
-
-    def __init__(self, text: str | None) -> None:
-        self.text = text
-
-    def save_pretrained(self, save_directory: str, **options: Any) -> None:
-        directory, config = Path(save_directory), dict(self.config)
-        if options.get("save_jinja_files", True):
-            (directory / "chat_template.jinja").write_text("y")
-            del config["chat_template"]
-        text = json.dumps(config, ensure_ascii=False)
-        (directory / "tokenizer_config.json").write_text(text, encoding="utf-8")
-        if self.text is not None:
-            (directory / "tokenizer.json").write_text(self.text, encoding="utf-8")
-
-
-class SlowTokenizer(FastTokenizer):
-    __module__ = "transformers.models.gpt2"
-    is_fast = False
-
-
-def test_objects_of_other_libraries() -> None:
-    model = small_model(AddedToken("<eos>", 256), AddedToken("<é日>", 257))
-    text = huggingface.to_json(model).decode()
-    loaded = hub.load(Tokenizer(text))
-    assert loaded.core.added_tokens == model.core.added_tokens
-    assert BPETokenizer.from_model(loaded).eos_token == "<eos>"
-    loaded = hub.load(FastTokenizer(text))
-    assert loaded.core.added_tokens == model.core.added_tokens
-    assert loaded.config == FastTokenizer.config
-    assert BPETokenizer.from_model(loaded).eos_token is None
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        (Tokenizer(ValueError("Python")), "tokenizers.Tokenizer: cannot be saved: Python"),
-        (Tokenizer("{}"), "tokenizers.Tokenizer: tokenizer.json: model: is missing"),
-        (FastTokenizer("{}"), "transformers.FastTokenizer: tokenizer.json: model: is missing"),
-        (FastTokenizer(None), "transformers.FastTokenizer: holds no tokenizer.json"),
-        (
-            SlowTokenizer("{}"),
-            "transformers.SlowTokenizer: is not a fast tokenizer of transformers, so no tokenizer.json "
-            "defines it; give the fast one, from AutoTokenizer.from_pretrained(...), or its files",
-        ),
-    ],
-)
-def test_objects_that_cannot_be_loaded(source: Any, message: str) -> None:
-    with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
-        hub.load(source)
-
-
-@pytest.mark.parametrize("given", [{"split_pattern": "gpt2"}, {"special_tokens": ["<eos>"]}])
-def test_an_object_holds_what_is_given(given: Any) -> None:
-    with pytest.raises(
-        OptionError, match="an object has its own split pattern and special tokens; leave out"
-    ):
-        hub.load(Tokenizer("{}"), **given)
+    assert here.server.take() == []
 
 
 LOAD = """
@@ -706,28 +474,21 @@ print(BPETokenizer.from_huggingface(sys.argv[1]).encode("low lower"))
 
 def run(program: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
-    return subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=kept | environment,
-        check=False,
-    )
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=kept | environment, check=False)
 
 
-def test_the_environment_of_the_library_counts(
-    server: HubServer, files: dict[str, bytes], cache: Path, tokenizer: BPETokenizer
-) -> None:
-    server.publish("owner/name", files)
-    server.gated.add("owner/name")
-    where = {"HF_ENDPOINT": f"{server.address}/", "HF_HOME": str(cache)}
-    ids = f"{tokenizer.encode('low lower')}\n"
-    done = run(LOAD, "owner/name", **where, HF_TOKEN="admitted")
+def test_the_environment_of_the_library_counts(here: Repositories) -> None:
+    here.publish()
+    here.server.gated.add(NAME)
+    where = {"HF_ENDPOINT": f"{here.server.address}/", "HF_HOME": str(here.cache)}
+    ids = f"{here.tokenizer.encode('low lower')}\n"
+    done = run(LOAD, NAME, **where, HF_TOKEN="admitted")
     assert (done.stdout, done.stderr) == (ids, "")  # no progress where there is no terminal
-    assert (cache / "hub" / "models--owner--name").is_dir()
-    server.take()
-    assert run(LOAD, "owner/name", **where, HF_HUB_OFFLINE="1").stdout == ids
-    assert server.take() == []
+    assert (here.cache / "hub" / "models--owner--name").is_dir()
+    here.server.take()
+    assert run(LOAD, NAME, **where, HF_HUB_OFFLINE="1").stdout == ids
+    assert here.server.take() == []
 
 
 def test_local_paths_need_no_library(tokenizer: BPETokenizer, tmp_path: Path) -> None:
@@ -737,13 +498,3 @@ def test_local_paths_need_no_library(tokenizer: BPETokenizer, tmp_path: Path) ->
     done = run(without, "owner/name")
     assert "MissingDependencyError: a tokenizer of the Hugging Face hub needs huggingface_hub" in done.stderr
     assert "[hub]'" in done.stderr
-
-
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
-def test_hostile_content_is_refused(
-    name: str, server: HubServer, files: dict[str, bytes], cache: Path
-) -> None:
-    for content in (b"", b"\xff", b"[]", b"{" * 5000, b"<html>", files[name][:-3], files[name] + b"}"):
-        server.publish("owner/name", files | {name: content})
-        with pytest.raises(FormatError, match=rf"snapshots.*{name}: "):
-            hub.load("owner/name", cache_dir=cache)

@@ -14,21 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from bpe_tokenizer import (
-    AddedToken,
-    BPETokenizer,
-    FormatError,
-    Model,
-    PostProcessor,
-)
+from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, PostProcessor
 from bpe_tokenizer.formats import huggingface
-from hf_files import (
-    contents,
-    good,
-    read,
-    round_trip,
-    write,
-)
+from hf_files import contents, good, read, round_trip, write
 from sampling import DAY, sample_size
 
 # -- broken files ---------------------------------------------------------------------------------------

@@ -9,9 +9,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpe_tokenizer import (
-    _core,
-)
+from bpe_tokenizer import _core
 from bpe_tokenizer.formats.huggingface.regex import objection
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 

@@ -18,9 +18,9 @@ from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, OptionEr
 from bpe_tokenizer.formats import gpt2, huggingface, minbpe, probe
 from bpe_tokenizer.formats.registry import FORMATS, Format, detect, get_format, load, save
 from bpe_tokenizer.reference import RegexBPETokenizer
-from formats.test_tekken import document as tekken_document
 from gguf_files import model
 from hf_files import bytes_vocab, tokenizer_json
+from tekken_files import tekken_document
 
 PACKAGE = Path(probe.__file__).parents[1]
 

@@ -27,15 +27,8 @@ from bpe_tokenizer import (
 )
 from bpe_tokenizer.compat.tiktoken import Encoding
 from bpe_tokenizer.formats import tiktoken as format_
-from bpe_tokenizer.formats.tiktoken.patterns import (
-    MATCH_ALL,
-    model_settings,
-    tiktoken_pattern,
-)
-from bpe_tokenizer.formats.tiktoken.published import (
-    PUBLISHED,
-    find_published,
-)
+from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL, model_settings, tiktoken_pattern
+from bpe_tokenizer.formats.tiktoken.published import PUBLISHED, find_published
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks
 from bpe_tokenizer.model import PrefixSpace, Split
 from bpe_tokenizer.patterns import NAMED_PATTERNS

@@ -11,24 +11,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from bpe_tokenizer import (
-    ArgumentTypeError,
-    FormatError,
-    HubError,
-    Model,
-    OptionError,
-    _core,
-)
+from bpe_tokenizer import ArgumentTypeError, FormatError, HubError, Model, OptionError, _core
 from bpe_tokenizer.compat.tiktoken.load import load_tiktoken_bpe
 from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.tiktoken import published
 from bpe_tokenizer.formats.tiktoken.cache import download
 from bpe_tokenizer.formats.tiktoken.data_gym import ranks_from_data_gym
-from bpe_tokenizer.formats.tiktoken.published import (
-    PUBLISHED,
-    PublishedEncoding,
-    PublishedFile,
-)
+from bpe_tokenizer.formats.tiktoken.published import PUBLISHED, PublishedEncoding, PublishedFile
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from tiktoken_files import TINY, FileServer, encoding, ids

@@ -10,13 +10,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import (
-    AddedToken,
-    BPETokenizer,
-    FormatError,
-    Model,
-    _core,
-)
+from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, _core
 from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
 from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import warnings
-from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from bpe_tokenizer.formats import gpt2
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hostile import hostile_texts, special_token_texts
 from small_tokenizers import with_post_processor, without_surrogates
+from tekken_files import tekken_document
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
@@ -185,24 +185,10 @@ def tekken_json(ranks: Callable[[str], dict[bytes, int]], tmp_path_factory: pyte
 
     (The tokens behind those ids are cut off.)
     """
-    tokens = [*(bytes([byte]) for byte in range(256)), *(t for t in ranks("o200k_base") if len(t) > 1)]
+    tokens = [token for token in ranks("o200k_base") if len(token) > 1]
     special = ["<unk>", "<s>", "</s>", "<pad>", "[INST]", "[THINK]"]
-    document = {
-        "config": {
-            "pattern": TEKKEN,
-            "num_vocab_tokens": len(tokens),
-            "default_vocab_size": 131_072,
-            "default_num_special_tokens": 1000,
-            "version": "v13",
-        },
-        "vocab": [
-            {"rank": rank, "token_bytes": b64encode(token).decode(), "token_str": None}
-            for rank, token in enumerate(tokens)
-        ],
-        "special_tokens": [
-            {"rank": rank, "token_str": text, "is_control": rank != 5} for rank, text in enumerate(special)
-        ],
-    }
+    sizes = {"pattern": TEKKEN, "default_vocab_size": 131_072}
+    document = tekken_document(tokens, special, 1000, **sizes)
     path = tmp_path_factory.mktemp("tekken") / "tekken.json"
     path.write_text(json.dumps(document))
     return path
@@ -228,10 +214,7 @@ def test_tekken_ids_are_ranks_behind_the_special_tokens(
 def test_tekken_against_mistral_common(tekken_json: Path, corpus: Corpus) -> None:
     """Its own files come with it: the newest and the oldest kind are compared too."""
     library = pytest.importorskip("mistral_common", reason="mistral-common is not installed")
-    from mistral_common.tokens.tokenizers.tekken import (  # type: ignore[import-not-found, unused-ignore]
-        SpecialTokenPolicy,
-        Tekkenizer,
-    )
+    from mistral_common.tokens.tokenizers.tekken import SpecialTokenPolicy, Tekkenizer  # type: ignore[import-not-found, unused-ignore]
 
     data = Path(str(library.__file__)).parent / "data"
     texts = [corpus(name, 50_000) for name in CORPORA] + list(map(without_surrogates, hostile_texts(500)))

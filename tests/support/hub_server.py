@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
-from local_http import serving
+import pytest
 
-__all__ = ["HubServer", "Request", "commit_of", "requested_files", "running"]
+from local_http import serving
 
 _RESOLVE = re.compile(r"/([^/]+(?:/[^/]+)?)/resolve/([^/]+)/(.+)")
 _API = re.compile(r"/api/models/([^/]+(?:/[^/]+)?)/(revision|tree)/([^/?]+)(?:\?.*)?")
@@ -93,13 +95,9 @@ class _Handler(BaseHTTPRequestHandler):
         if hub.is_portal:
             self._send(200, b"<html>Welcome to our network</html>", {})
         elif self.path.startswith("/blob/"):
-            files = [
-                file
-                for revisions in hub.repositories.values()
-                for files in revisions.values()
-                for file in files.values()
-            ]
-            self._send(200, next(file for file in files if self.path == f"/blob/{_etag(file)}"), {})
+            commits = [files for revisions in hub.repositories.values() for files in revisions.values()]
+            blobs = {_etag(data): data for files in commits for data in files.values()}
+            self._send(200, blobs[self.path.removeprefix("/blob/")], {})
         elif match := _RESOLVE.fullmatch(self.path):
             self._file(*match.groups())
         elif (match := _API.fullmatch(self.path)) and match[1] in hub.moved:
@@ -108,16 +106,15 @@ class _Handler(BaseHTTPRequestHandler):
             files_ = self._files(match[1], match[3])
             if files_ is not None and hub.is_unlisted:
                 self._send(418, b"", {})
-            elif files_ is not None and match[2] == "tree":
-                entries = [
-                    {"type": "file", "path": name, "size": len(data), "oid": _etag(data)}
-                    for name, data in files_.items()
-                ]
-                self._send(200, json.dumps(entries).encode(), {"Content-Type": "application/json"})
             elif files_ is not None:
                 siblings = [{"rfilename": name} for name in files_]
-                info = {"id": match[1], "sha": commit_of(files_), "siblings": siblings}
-                self._send(200, json.dumps(info).encode(), {"Content-Type": "application/json"})
+                answer: object = {"id": match[1], "sha": commit_of(files_), "siblings": siblings}
+                if match[2] == "tree":
+                    fields = [(name, len(data), _etag(data)) for name, data in files_.items()]
+                    answer = [
+                        {"type": "file", "path": n, "size": size, "oid": oid} for n, size, oid in fields
+                    ]
+                self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
         else:
             self._send(404, b"", {})
 
@@ -183,6 +180,20 @@ def running() -> Iterator[HubServer]:
     hub = HubServer()
     with serving(_Server(hub)) as hub.address:
         yield hub
+
+
+@contextmanager
+def only_hub(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    """A hub, and a library that knows no other, has no token, and may use the network."""
+    constants = import_module("huggingface_hub.constants")
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(directory / "no token"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    with running() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.address)
+        yield server
 
 
 def requested_files(server: HubServer, method: str) -> list[str]:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import base64
+from base64 import b64encode
+from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["tekken_document"]
+SPECIAL = ("<unk>", "<s>", "</s>", "[INST]")
 
 
-def tekken_document() -> dict[str, Any]:
-    """Four special tokens, the bytes, and two tokens more."""
-    tokens = [*(bytes([byte]) for byte in range(256)), b"lo", b"low"]
+def tekken_document(
+    tokens: Sequence[bytes] = (b"lo", b"low"),
+    special: Sequence[str] | None = SPECIAL,
+    count: int = len(SPECIAL),
+    **config: Any,
+) -> dict[str, Any]:
+    """The bytes and some tokens behind `count` special tokens, the last of which is no control token."""
     vocab = [
-        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
-        for rank, token in enumerate(tokens)
+        {"rank": rank, "token_bytes": b64encode(token).decode(), "token_str": None}
+        for rank, token in enumerate([*(bytes([byte]) for byte in range(256)), *tokens])
     ]
-    special = [
-        {"rank": rank, "token_str": text, "is_control": True}
-        for rank, text in enumerate(("<unk>", "<s>", "</s>", "[INST]"))
-    ]
-    config = {
-        "pattern": r"\p{L}+|\P{L}+",
-        "num_vocab_tokens": len(vocab),
-        "default_vocab_size": len(vocab) + len(special),
-        "default_num_special_tokens": len(special),
-        "version": "v7",
-    }
-    return {"config": config, "vocab": vocab, "special_tokens": special}
+    sizes = {"num_vocab_tokens": len(vocab), "default_vocab_size": len(vocab) + count}
+    sizes["default_num_special_tokens"] = count
+    settings: dict[str, Any] = {"pattern": r"\p{L}+|\P{L}+", "version": "v13" if special else "v3"}
+    made: dict[str, Any] = {"config": settings | sizes | config, "vocab": vocab}
+    if special is not None:
+        listed = enumerate(special)
+        made["special_tokens"] = [
+            {"rank": rank, "token_str": text, "is_control": text != special[-1]} for rank, text in listed
+        ]
+    return made
