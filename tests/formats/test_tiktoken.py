@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +26,7 @@ from bpe_tokenizer import (
 )
 from bpe_tokenizer.compat.tiktoken import Encoding
 from bpe_tokenizer.formats import tiktoken as format_
-from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL, model_settings, tiktoken_pattern
+from bpe_tokenizer.formats.tiktoken.patterns import model_settings, tiktoken_pattern
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED, find_published
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks
 from bpe_tokenizer.model import PrefixSpace, Split
@@ -47,10 +46,8 @@ def test_a_rank_file_is_read_and_written_byte_for_byte(tmp_path: Path) -> None:
     assert ids(model, ["abcab<|end|>"]) == [[257, 256, 258]]
     load_kwargs = format_.save(model, tmp_path / "sub" / "again.tiktoken")
     assert (tmp_path / "sub" / "again.tiktoken").read_bytes() == TINY
-    assert load_kwargs == {
-        "split_pattern": list(NAMED_PATTERNS["gpt2"].patterns),
-        "special_tokens": {"<|end|>": 258},
-    }
+    patterns = list(NAMED_PATTERNS["gpt2"].patterns)
+    assert load_kwargs == {"split_pattern": patterns, "special_tokens": {"<|end|>": 258}}
 
 
 @pytest.mark.parametrize(
@@ -135,26 +132,6 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     assert parse_ranks(write_ranks(ranks), "x") == dict(sorted(ranks.items(), key=lambda item: item[1]))
     lines = [line.split() for line in data.splitlines() if line.split()]
     assert ranks == {base64.b64decode(token): int(rank) for token, rank in lines}
-
-
-@given(st.dictionaries(st.binary(min_size=1, max_size=9), st.integers(0, 2**32 - 2), min_size=1))
-def test_what_is_written_is_read(ranks: dict[bytes, int]) -> None:
-    unique = {token: rank for rank, token in {rank: token for token, rank in ranks.items()}.items()}
-    assert parse_ranks(write_ranks(unique), "x") == unique
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"none\.tiktoken: cannot be read"):
-        format_.load(tmp_path / "none.tiktoken", split_pattern="gpt2", special_tokens={})
-    with pytest.raises(FormatError, match="cannot be read"):
-        format_.load(tmp_path, split_pattern="gpt2", special_tokens={})
-
-
-def test_a_missing_byte_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "my.tiktoken"
-    path.write_bytes(re.sub(rb"QQ==.*\n", b"", TINY))
-    with pytest.raises(FormatError, match=r"my\.tiktoken: .*0x41"):
-        format_.load(path, split_pattern="gpt2", special_tokens={})
 
 
 def test_special_tokens_that_fill_the_holes_between_the_ranks_belong_to_the_vocabulary() -> None:
@@ -270,25 +247,10 @@ def test_published_patterns_match_everything(pattern: str) -> None:
         assert matches.pieces(text) == all_pieces.pieces(text)
 
 
-@pytest.mark.parametrize(
-    ("patterns", "problem"),
-    [
-        (["a", "b"], "can hold one pattern, not 2"),
-        *(
-            ([pattern], "may leave text unmatched")
-            for pattern in (r"\w+", r"\w*", r"(a)\1", "(?s:..)", "a|(?<=q)")
-        ),
-    ],
-)
-def test_patterns_that_tiktoken_cannot_hold_are_refused(patterns: list[str], problem: str) -> None:
-    with pytest.raises(FormatError, match=f"^split_patterns: .*{problem}"):
-        tiktoken_pattern(core({}, [], split_patterns=patterns), "x")
-
-
-def test_patterns_of_encodings_come_back() -> None:
-    assert tiktoken_pattern(core({}, [], split_patterns=[]), "x") == MATCH_ALL
-    for pattern in ("b+", r"b+|[^b]", *NAMED_PATTERNS["gpt2"].patterns):
-        assert tiktoken_pattern(format_.from_encoding(encoding(pattern)).core, "x") == pattern
+@pytest.mark.parametrize("pattern", [r"\w+", r"\w*", r"(a)\1", "(?s:..)", "a|(?<=q)"])
+def test_patterns_that_tiktoken_cannot_hold_are_refused(pattern: str) -> None:
+    with pytest.raises(FormatError, match=r"^split_patterns: .*may leave text unmatched"):
+        tiktoken_pattern(core({}, [], split_patterns=[pattern]), "x")
 
 
 @pytest.fixture
@@ -298,7 +260,7 @@ def their_class(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("their_class")
-@pytest.mark.parametrize("pattern", ["b+", *NAMED_PATTERNS["gpt2"].patterns])
+@pytest.mark.parametrize("pattern", ["b+", r"b+|[^b]", *NAMED_PATTERNS["gpt2"].patterns])
 def test_a_model_becomes_the_encoding_that_it_came_from(pattern: str) -> None:
     first = encoding(pattern, {"<|end|>": 999})
     again = format_.to_encoding(format_.from_encoding(first), "again")
@@ -372,23 +334,9 @@ def test_an_empty_token_keeps_its_id_as_in_whispers_file(tmp_path: Path) -> None
     assert again.read_bytes().endswith(b"\n= 257\n")
     tiktoken_load = pytest.importorskip("tiktoken.load")
     assert tiktoken_load.load_tiktoken_bpe(str(path)) == ranks
+    pattern, special = NAMED_PATTERNS["gpt2"].patterns[0], {"<|end|>": 259}
     theirs = pytest.importorskip("tiktoken").Encoding(
-        "x",
-        pat_str=NAMED_PATTERNS["gpt2"].patterns[0],
-        mergeable_ranks=ranks,
-        special_tokens={"<|end|>": 259},
+        "x", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special
     )
-    for text in [
-        "",
-        "a",
-        "ab",
-        "abab th",
-        " the ab",
-        "\n\n",
-        "caf\u00e9",
-        "\u65e5\u672c",
-        "a'll",
-        " " * 9,
-        "1 23",
-    ]:
+    for text in ("", "a", "ab", "abab th", " the ab", "\n\n", "café", "日本", "a'll", " " * 9, "1 23"):
         assert ours.encode(text) == theirs.encode(text)

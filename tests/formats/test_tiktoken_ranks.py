@@ -49,6 +49,7 @@ def test_a_model_that_does_not_split_is_saved(tmp_path: Path) -> None:
 
 
 A, B = b"a", b"b"
+ABC = {256: b"ab", 257: b"bc", 258: b"abc"}
 
 
 END = AddedToken("<|end|>", 999)
@@ -65,27 +66,23 @@ END = AddedToken("<|end|>", 999)
         (core({}, [], [END._replace(single_word=True)]), "^added_tokens: .*single_word"),
         (
             core({}, [], [END._replace(special=False)]),
-            "^added_tokens: .*which is not special and found in every",
+            "^added_tokens: .*which is not special and found in ev",
         ),
         (core({}, [], [END, AddedToken("x", 5, normalized=True)._replace(id=998)]), "normalized"),
         (core({256: b"ab", 257: b"ab"}, []), "^vocab: duplicate token b'ab': ids 256 and 257"),
         (
             core({256: b"bc", 257: b"ab"}, [(A, B), (B, b"c")]),
-            r"^merges: .*b'ab' \(id 257\) is merged before b'bc' \(id 256\)",
+            r"^merges: .*b'ab' \(id 257\) .* b'bc' \(id 256\)",
         ),
         (core({256: b"ab"}, []), "^merges: .*b'a' and b'b' are not merged"),
         (core({256: b"bc", 257: b"ab"}, []), "^merges: .*b'b' and b'c' are not merged"),
         (core({256: b"ab", 257: b"xyz"}, [(A, B)]), "^ignore_merges: no merges make the token b'xyz'"),
         (core({256: b"ab"}, [], ignore_merges=True), "^merges: .*b'a' and b'b' are not merged"),
         (core({256: b"abc"}, []), "^ignore_merges: no merges make the token b'abc'"),
-        (
-            core({256: b"ab", 257: b"bc", 258: b"abc"}, [(A, B), (B, b"c"), (A, b"bc")]),
-            "^merges: .*b'ab' and b'c' are not merged",
-        ),
-        (
-            core({256: b"ab"}, [(A, B)], [AddedToken("ab", 256)]),
-            "^merges: .*makes the special token b'ab'",
-        ),
+        (core(ABC, [(A, B), (B, b"c"), (A, b"bc")]), "^merges: .*b'ab' and b'c' are not merged"),
+        (core({256: b"ab"}, [(A, B)], [AddedToken("ab", 256)]), "^merges: .*makes the special token b'ab'"),
+        (_core.Model({0: b"a"}, [], alphabet="characters"), "^alphabet: "),
+        (_core.Model({0: b"a"}, [], requires_all_bytes=False), "^vocab: "),
         (core({}, [], [AddedToken("a", 97)]), "^vocab: .*no token for the byte 0x61"),
     ],
 )
@@ -98,19 +95,9 @@ def test_a_model_that_ranks_cannot_hold_is_refused_by_name(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_models_beyond_bytes_are_refused(tmp_path: Path) -> None:
-    characters = _core.Model({0: b"a"}, [], alphabet="characters")
-    with pytest.raises(FormatError, match=r"^alphabet: "):
-        format_.save(Model(characters), tmp_path / "my.tiktoken")
-    incomplete = _core.Model({0: b"a"}, [], requires_all_bytes=False)
-    with pytest.raises(FormatError, match=r"^vocab: "):
-        format_.save(Model(incomplete), tmp_path / "my.tiktoken")
-
-
 def test_merges_that_never_matter_are_accepted() -> None:
     # Llama 3's tokenizer.json lists every pair that could make a token; only one of them ever does.
-    tokens = {256: b"ab", 257: b"bc", 258: b"abc"}
-    model = core(tokens, [(A, B), (B, b"c"), (b"ab", b"c"), (A, b"bc")])
+    model = core(ABC, [(A, B), (B, b"c"), (b"ab", b"c"), (A, b"bc")])
     assert ranks_from_model(model, "x")[b"abc"] == 258
     # A token that merging does not make is no matter where pieces are looked up.
     assert ranks_from_model(core({256: b"abc"}, [], ignore_merges=True), "x")[b"abc"] == 256
@@ -158,8 +145,6 @@ def test_accepted_models_give_the_ids_of_their_ranks() -> None:
         for piece in [*pieces[:39], *generator.sample(pieces, 100)]:
             data = piece.encode()
             parts = [data] if data in ranks else merged(ranks, data)
-            assert _core.Encoder(model).encode(piece) == [ranks[part] for part in parts], (
-                model.merges,
-                piece,
-            )
+            found = _core.Encoder(model).encode(piece)
+            assert found == [ranks[part] for part in parts], (model.merges, piece)
     assert 50 < accepted < 350
