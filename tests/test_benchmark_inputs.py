@@ -6,7 +6,6 @@ import argparse
 import json
 import lzma
 import zipfile
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +50,6 @@ def test_the_expected_counts_are_those_of_the_program() -> None:
     for name in expected["per_byte"]:
         assert f'"{name}"' in program or name.startswith("encode ")
     assert all(value > 0 for value in expected["per_byte"].values())
-
-
-def test_lines_of_pages_and_messages() -> None:
-    page_text = (
-        "<style>p {}</style><script>x</script><p>One <b>bold</b>\n line</p><p>&amp; another<br>one</p>"
-    )
-    assert scripts.lines_of_html(page_text) == ["One bold line", "& another", "one"]
-    assert scripts.lines_of_messages("title = A text\n    and its next line\n\nkey=Value") == [
-        "A text",
-        "and its next line",
-        "Value",
-    ]
 
 
 def test_texts_of_a_script(tmp_path: Path) -> None:
@@ -112,16 +99,6 @@ def test_a_corpus_holds_its_documents(form: str, tmp_path: Path) -> None:
         if form != "parquet":
             pytest.importorskip("orjson")
         assert [*corpora_sides.texts_of(path)] == documents
-
-
-def test_rare_words_follow_a_power_law() -> None:
-    words = [word for text in corpora_inputs.mixed_words([""] * 4000) for word in text.split()]
-    counts = Counter(words).most_common()
-    assert len(words) == 48_000
-    assert 0.6 < len(counts) / len(words) < 0.64
-    once = sum(times == 1 for _, times in counts)
-    assert 0.6 < once / len(counts) < 0.85
-    assert counts[0][1] > 20
 
 
 def test_sides_run_in_turn_and_must_agree(

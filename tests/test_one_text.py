@@ -68,25 +68,12 @@ def outcome(call: Callable[[], Any]) -> tuple[type, object]:
     return type(result), result.tolist() if isinstance(result, np.ndarray) else result
 
 
+SETS: list[object] = [{END}, frozenset([END]), frozenset(), {"<|no|>"}, {END, 7}, [END]]
 OPTIONS: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
     {},
     optional={
         "add_special_tokens": st.sampled_from([True, False, 1, 0, None, "all", 2]),
-        "allowed_special": st.sampled_from(
-            [
-                "none",
-                "all",
-                "none_raise",
-                {END},
-                frozenset([END]),
-                frozenset(),
-                {"<|no|>"},
-                {END, 7},
-                [END],
-                None,
-                7,
-            ]
-        ),
+        "allowed_special": st.sampled_from(["none", "all", "none_raise", None, 7, *SETS]),
         "disallowed_special": st.sampled_from([(), (END,), "all", set(), None]),
         "threads": st.sampled_from([1, 2, None, 0, -1, 1.0, True, 2**80]),
     },

@@ -24,7 +24,6 @@ from bpe_tokenizer import (
     PostProcessor,
     UnknownColumnError,
 )
-from bpe_tokenizer.rows import EncodedText, to_rows
 from small_tokenizers import tiny
 
 
@@ -106,14 +105,6 @@ def test_a_list_for_who_expects_columns_says_what_to_pass(letters: BPETokenizer)
             rows["attention_mask"]
 
 
-def test_sides_and_multiples_that_are_none(letters: BPETokenizer) -> None:
-    for name in ("padding_side", "truncation_side"):
-        with pytest.raises(OptionError, match=f"{name} is 'up'"):
-            letters.encode_batch(["x"], **{name: "up"})  # type: ignore[call-overload]
-    with pytest.raises(OptionError, match="pad_to_multiple_of is 0"):
-        letters.encode_batch(["x"], padding=True, pad_to_multiple_of=0)
-
-
 def test_the_rest_of_long_texts(letters: BPETokenizer) -> None:
     options: dict[str, Any] = {"truncation": True, "return_overflowing_tokens": True}
     (row,) = letters.encode_batch(["abcde"], max_length=3, stride=1, **options)
@@ -189,13 +180,6 @@ def test_words(letters: BPETokenizer) -> None:
 def test_rows_without_texts(letters: BPETokenizer) -> None:
     assert letters.encode_batch([], return_offsets_mapping=True) == []
     assert letters.encode_batch([], text_pair=[]) == []
-    assert to_rows([EncodedText([])], None, _options(), None, dict, 0, True)[0].ids == []
-
-
-def _options() -> Any:
-    from bpe_tokenizer.results import BatchOptions
-
-    return BatchOptions(truncation=True, max_length=1)
 
 
 def test_padding_afterwards(letters: BPETokenizer) -> None:

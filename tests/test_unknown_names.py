@@ -135,16 +135,16 @@ def test_a_directory_with_the_name_of_a_file(tmp_path: Path) -> None:
     assert BPETokenizer.from_pretrained(path) == tiny("a|b")
 
 
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [
-        ("toy.model", "minbpe"),
-        ("toy.gguf", "gguf"),
-        ("toy.GGUF", "gguf"),
-        ("toy.tiktoken", "tiktoken"),
-        ("toy.txt", "readable"),
-    ],
-)
+FILES = {
+    "a.model": "minbpe",
+    "a.gguf": "gguf",
+    "a.GGUF": "gguf",
+    "a.tiktoken": "tiktoken",
+    "a.txt": "readable",
+}
+
+
+@pytest.mark.parametrize(("name", "form"), FILES.items())
 def test_a_directory_with_the_name_of_another_file(
     name: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,16 +155,13 @@ def test_a_directory_with_the_name_of_another_file(
     ):
         tokenizer.save(name)
     assert list(tmp_path.iterdir()) == []
-    tokenizer.export(name.replace("vocab", "model"), form)
+    tokenizer.export(name, form)
     assert Path(name).is_file()
-    tokenizer.save("v1.2")
-    with pytest.raises(
-        TokenizerFileNotFoundError, match=r"no such file or directory; did you mean 'v1\.2'\?$"
-    ):
+
+
+def test_a_directory_may_have_a_dot_in_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tiny("a|b").save("v1.2")
+    with pytest.raises(TokenizerFileNotFoundError, match=r"no such file .*; did you mean 'v1\.2'\?$"):
         BPETokenizer.load("v1.2.model")
-    assert BPETokenizer.load("v1.2") == tokenizer
-
-
-def test_from_pretrained_names_the_way_to_published_tokenizers() -> None:
-    with pytest.raises(TokenizerFileNotFoundError, match=r"no such file.*; BPETokenizer\.load takes"):
-        BPETokenizer.from_pretrained("no-such-name")
+    assert BPETokenizer.load("v1.2") == tiny("a|b")
