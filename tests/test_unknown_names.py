@@ -146,10 +146,10 @@ FILES = {
 
 @pytest.mark.parametrize(("name", "form"), FILES.items())
 def test_a_directory_with_the_name_of_another_file(
-    name: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    suffix: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    tokenizer = BPETokenizer(normalization=None).train("low low", 258, verbose=False)
+    name, tokenizer = f"a.{suffix}", BPETokenizer(normalization=None).train("low low", 258, verbose=False)
     with pytest.raises(
         OptionError, match=rf"'{name}' has the name of a file.*: export\(path, '{form}'\) writes a \."
     ):
