@@ -135,16 +135,10 @@ def test_a_directory_with_the_name_of_a_file(tmp_path: Path) -> None:
     assert BPETokenizer.from_pretrained(path) == tiny("a|b")
 
 
-FILES = {
-    "a.model": "minbpe",
-    "a.gguf": "gguf",
-    "a.GGUF": "gguf",
-    "a.tiktoken": "tiktoken",
-    "a.txt": "readable",
-}
+FORMS = {"model": "minbpe", "gguf": "gguf", "GGUF": "gguf", "tiktoken": "tiktoken", "txt": "readable"}
 
 
-@pytest.mark.parametrize(("name", "form"), FILES.items())
+@pytest.mark.parametrize(("suffix", "form"), FORMS.items())
 def test_a_directory_with_the_name_of_another_file(
     suffix: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
