@@ -7,10 +7,14 @@ result that is not right. Other exceptions of the reader's code are the runner's
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeAlias
+
+_Function: TypeAlias = Callable[..., Any]
+_Arguments: TypeAlias = Iterable[tuple[Any, ...]]
+Cases: TypeAlias = _Arguments | Callable[[], _Arguments]
 
 _MAX_VALUE = 100
 _MAX_CALL = 120
@@ -78,6 +82,36 @@ def _names_in(answer: Any) -> set[str]:
 
 def _is_in(value: Any, globals_: Mapping[str, Any]) -> bool:
     return isinstance(value, FunctionType) and value.__globals__ is globals_
+
+
+def compared(
+    hint: str, cases: Cases, *forbidden: str, is_new: bool = False
+) -> Callable[[_Function], Exercise]:
+    """Make an exercise of a right answer: `_cut` is that of the exercise `cut`.
+
+    Args:
+        hint: One sentence that helps without giving the answer.
+        cases: The arguments of each call, or a function that returns them.
+        forbidden: Names that the answer must not use, as the task says.
+        is_new: Whether the result must be another object than the arguments, which must stay as they are.
+
+    Example:
+        >>> @compared("Multiply by 2.", [(3,), (4,)])
+        ... def _double(number):
+        ...     return 2 * number
+        >>> _double.name
+        'double'
+    """
+
+    def make(right: _Function) -> Exercise:
+        def check(answer: Any) -> None:
+            for arguments in cases() if callable(cases) else cases:
+                expect_call(answer, arguments, right(*arguments), is_new=is_new)
+
+        check.__name__ = f"_check{right.__name__}"
+        return exercise(hint, *forbidden)(check)
+
+    return make
 
 
 def expect_function(answer: Any) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from course.exercise import exercise, expect_call
+from course.exercise import compared
 
 _TEXTS = ("", "a", "né!", "привет", "你好", "😀 x", "👍🏽", "e\u0301", "a\u07ff\u0800\uffff\U00010000")
 _CODE_POINTS = (
@@ -13,44 +11,45 @@ _CODE_POINTS = (
 )
 
 
-@exercise("`encode` gives the bytes, and `len` of `bytes` counts them.")
-def _check_count_bytes(answer: Any) -> None:
-    for text in _TEXTS:
-        expect_call(answer, (text,), len(text.encode("utf-8")))
+@compared("`encode` gives the bytes, and `len` of `bytes` counts them.", [(text,) for text in _TEXTS])
+def _count_bytes(text: str) -> int:
+    return len(text.encode("utf-8"))
 
 
-@exercise("Compare with the last code points of the table: 0x7F, 0x7FF and 0xFFFF.", "encode", "chr")
-def _check_utf8_length(answer: Any) -> None:
-    for code_point in _CODE_POINTS:
-        expect_call(answer, (code_point,), len(chr(code_point).encode("utf-8")))
-
-
-@exercise(
-    "One `if` for each row of the table; `bytes([...])` makes `bytes` of numbers.",
-    "encode",
-    "chr",
+@compared(
+    "Compare with the last code points of the table: 0x7F, 0x7FF and 0xFFFF.",
+    [(code_point,) for code_point in _CODE_POINTS],
+    *("encode", "chr"),
 )
-def _check_encode_code_point(answer: Any) -> None:
-    for code_point in _CODE_POINTS:
-        expect_call(answer, (code_point,), chr(code_point).encode("utf-8"))
+def _utf8_length(code_point: int) -> int:
+    return len(chr(code_point).encode("utf-8"))
 
 
-@exercise("The first two bits of a continuation byte are `10`: look at `byte & 0b11000000`.")
-def _check_character_starts(answer: Any) -> None:
-    for text in _TEXTS:
-        starts = [len(text[:position].encode("utf-8")) for position in range(len(text))]
-        expect_call(answer, (text.encode("utf-8"),), starts)
+@compared(
+    "One `if` for each row of the table; `bytes([...])` makes `bytes` of numbers.",
+    [(code_point,) for code_point in _CODE_POINTS],
+    *("encode", "chr"),
+)
+def _encode_code_point(code_point: int) -> bytes:
+    return chr(code_point).encode("utf-8")
 
 
-@exercise("Add up the bytes character by character, and stop when the next character does not fit.")
-def _check_cut(answer: Any) -> None:
-    for text in _TEXTS:
-        for limit in range(len(text.encode("utf-8")) + 2):
-            expect_call(answer, (text, limit), _cut(text, limit))
-    # The text itself has a replacement character: it is not a broken one.
-    expect_call(answer, ("a�b", 4), "a�")
+@compared(
+    "The first two bits of a continuation byte are `10`: look at `byte & 0b11000000`.",
+    [(text.encode("utf-8"),) for text in _TEXTS],
+)
+def _character_starts(data: bytes) -> list[int]:
+    text = data.decode("utf-8")
+    return [len(text[:position].encode("utf-8")) for position in range(len(text))]
 
 
+@compared(
+    "Add up the bytes character by character, and stop when the next character does not fit.",
+    [
+        *((text, limit) for text in _TEXTS for limit in range(len(text.encode("utf-8")) + 2)),
+        ("a�b", 4),  # The text itself has a replacement character: it is not a broken one.
+    ],
+)
 def _cut(text: str, limit: int) -> str:
     beginnings = [text[:end] for end in range(len(text) + 1)]
     return max((text for text in beginnings if len(text.encode("utf-8")) <= limit), key=len)
