@@ -323,7 +323,3 @@ def test_paths_that_are_checked_quickly_are_those_that_are_checked_one_by_one(na
 def test_no_quick_check_lets_a_wrong_path_pass(path: str) -> None:
     with pytest.raises(OptionError):
         check_paths("m", [path])
-
-
-def test_the_check_of_a_path_takes_linear_time() -> None:
-    check_paths("m", ["a/" * 2000 + "\n", "a" * 4000 + "\n"])

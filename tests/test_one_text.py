@@ -131,31 +131,26 @@ def test_a_list_has_the_result_of_a_tuple(
         assert outcome(lambda: tokenizer.decode(array, **options)) == expected
 
 
-@pytest.mark.parametrize("name", OF_TEXTS)
+USUAL: dict[str, list[dict[str, Any]]] = {
+    "decode": [{}, {"skip_special_tokens": True}],
+    **{
+        name: [
+            *({}, {"add_special_tokens": True}, {"add_special_tokens": False, "allowed_special": "none"}),
+            {"allowed_special": "all", "disallowed_special": (), "threads": 1},
+        ]
+        for name in OF_TEXTS
+    },
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_a_usual_call_runs_no_python_function(name: str) -> None:
-    tokenizer = TOKENIZERS[1]
-    method = getattr(tokenizer, name)
-    method("low", add_special_tokens=True)  # finds the ids that it adds
-    usual: list[Callable[[], object]] = [
-        lambda: method("low"),
-        lambda: method("low", add_special_tokens=True),
-        lambda: method("low", add_special_tokens=False, allowed_special="none"),
-        lambda: method("low", allowed_special="all", disallowed_special=(), threads=1),
-        lambda: method(Text("low")),
-    ]
-    assert [functions_called(call) for call in usual] == [0] * len(usual)
-    assert functions_called(lambda: method("low", allowed_special=[END])) > 0
-
-
-def test_usual_ids_run_no_python_function() -> None:
-    decode = TOKENIZERS[0].decode
-    usual: list[Callable[[], object]] = [
-        lambda: decode([108]),
-        lambda: decode([108], skip_special_tokens=True),
-        lambda: decode([108], True),
-    ]
-    assert [functions_called(call) for call in usual] == [0] * len(usual)
-    assert functions_called(lambda: decode([108], errors="strict")) > 0
+    method, argument = getattr(TOKENIZERS[1], name), [108] if name == "decode" else Text("low")
+    for options in USUAL[name]:
+        method(argument, **options)  # finds the ids that it adds
+        assert functions_called(lambda options=options: method(argument, **options)) == 0, options  # type: ignore[misc]
+    unusual = {"errors": "strict"} if name == "decode" else {"allowed_special": [END]}
+    assert functions_called(lambda: method(argument, **unusual)) > 0
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -29,47 +28,30 @@ class Process:
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True)
-        self.process = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", str(SOAKING), str(directory)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.lines: list[dict[str, Any]] = []
-        self.errors: list[str] = []
-        self.heard = time.monotonic()
-        self.readers = [threading.Thread(target=self.read), threading.Thread(target=self.read_errors)]
-        for each in self.readers:
-            each.start()
+        self.printed, self.errors = directory / "printed", directory / "errors"
+        with self.printed.open("w") as printed, self.errors.open("w") as errors:
+            command = [sys.executable, "-X", "faulthandler", str(SOAKING), str(directory)]
+            self.process = subprocess.Popen(command, stdout=printed, stderr=errors)
 
-    def read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.heard = time.monotonic()
-            self.lines.append(json.loads(line))
-
-    def read_errors(self) -> None:
-        assert self.process.stderr is not None
-        self.errors.extend(self.process.stderr)
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        whole, _, _ = self.printed.read_text(encoding="utf-8").rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
     def check(self) -> None:
         if self.process.poll() is not None:
-            self.end()
-            pytest.fail("".join(self.errors)[-3000:] or f"a worker ended: {self.process.returncode}")
-        if time.monotonic() > self.heard + SILENCE:
+            pytest.fail(self.error() or f"a worker ended: {self.process.returncode}")
+        if time.time() > self.printed.stat().st_mtime + SILENCE:
             self.process.send_signal(signal.SIGABRT)  # prints the stacks of its threads
-            self.end()
-            pytest.fail(f"a worker hangs\n{''.join(self.errors)[-6000:]}")
+            self.process.wait(30)
+            pytest.fail(f"a worker hangs\n{self.error()}")
+
+    def error(self) -> str:
+        return self.errors.read_text(encoding="utf-8")[-6000:]
 
     def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
+        self.process.kill()
         self.process.wait(30)
-        for each in self.readers:
-            each.join(30)
-        for stream in (self.process.stdout, self.process.stderr):
-            assert stream is not None
-            stream.close()
 
 
 @pytest.mark.slow
@@ -99,7 +81,6 @@ def test_threads_processes_forks_and_signals(tmp_path: Path) -> None:
                 worker.process.send_signal(signal.SIGCONT)
             if time.monotonic() > next_kill:
                 next_kill += SECONDS / 3
-                worker.process.kill()
                 worker.end()
                 running.remove(worker)
                 finished.append(worker)

@@ -73,10 +73,8 @@ def test_a_disallowed_special_token_is_an_error(tokenizer: BPETokenizer, disallo
 
 
 def test_what_is_allowed_is_not_disallowed_by_all(tokenizer: BPETokenizer) -> None:
-    options: dict[str, Any] = {"allowed_special": {"<|eos|>"}, "disallowed_special": "all"}
-    assert tokenizer.encode("<|eos|>", **options) == [257]
     with pytest.raises(SpecialTokenError, match=r"'<\|pad\|>' at character 7"):
-        tokenizer.encode("<|eos|><|pad|>", **options)
+        tokenizer.encode("<|eos|><|pad|>", allowed_special={"<|eos|>"}, disallowed_special="all")
     assert tokenizer.encode("<|eos|><|pad|>", allowed_special="all", disallowed_special="all") == [257, 258]
 
 
@@ -84,13 +82,9 @@ def test_what_is_allowed_is_not_disallowed_by_all(tokenizer: BPETokenizer) -> No
 def test_unknown_special_tokens_are_named(tokenizer: BPETokenizer, option: str) -> None:
     with pytest.raises(SpecialTokenError, match=rf"{option} names '<\|eso\|>'.*did you mean '<\|eos\|>'"):
         tokenizer.encode("a", **{option: {"<|eso|>"}})  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match=f"{option} is 'some'"):
-        tokenizer.encode("a", **{option: "some"})  # type: ignore[arg-type]
-
-
-def test_a_text_of_a_special_token_is_not_a_set_of_characters(tokenizer: BPETokenizer) -> None:
-    with pytest.raises(OptionError, match="a set of special tokens"):
-        tokenizer.encode("a", allowed_special="<|eos|>")  # type: ignore[arg-type]
+    for text in ("some", "<|eos|>"):  # is no set of characters
+        with pytest.raises(OptionError, match=rf"{option} is '.*a set of special tokens"):
+            tokenizer.encode("a", **{option: text})  # type: ignore[arg-type]
 
 
 def test_bos_and_eos_are_put_around(tokenizer: BPETokenizer) -> None:
@@ -130,20 +124,17 @@ def test_the_post_processor_of_a_model_decides(tokenizer: BPETokenizer) -> None:
 def test_roles_are_found_from_names(contents: Any, roles: tuple[str | None, ...]) -> None:
     tokens = [AddedToken(content, 300 + place) for place, content in enumerate(contents)]
     found = find_roles(tokens)
-    assert (found.get("bos"), found.get("eos"), found.get("pad"), found.get("unk")) == roles
     tokenizer = tiny("a|b", special_tokens=contents)
-    names = (tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token, tokenizer.unk_token)
-    assert names == roles
-    ids = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id)
-    assert ids == tuple(name and tokenizer.special_tokens[name] for name in roles)
+    for role, name in zip(("bos", "eos", "pad", "unk"), roles, strict=True):
+        assert found.get(role) == getattr(tokenizer, f"{role}_token") == name
+        assert getattr(tokenizer, f"{role}_token_id") == (name and tokenizer.special_tokens[name])
 
 
 def test_the_well_known_sets() -> None:
-    names = (
-        "begin_of_text end_of_text reserved_special_token_0 reserved_special_token_1 finetune_right_pad_id "
-    )
-    names += "reserved_special_token_2 start_header_id end_header_id eom_id eot_id python_tag"
-    assert {f"<|{name}|>": 128000 + at for at, name in enumerate(names.split())} == LLAMA3_SPECIAL_TOKENS
+    reserved = [f"reserved_special_token_{number}" for number in range(3)]
+    names = ["begin_of_text", "end_of_text", *reserved[:2], "finetune_right_pad_id", reserved[2]]
+    names += ["start_header_id", "end_header_id", "eom_id", "eot_id", "python_tag"]
+    assert {f"<|{name}|>": 128000 + at for at, name in enumerate(names)} == LLAMA3_SPECIAL_TOKENS
     assert CHATML_SPECIAL_TOKENS == {"<|im_start|>": 32001, "<|im_end|>": 32002}
 
 
@@ -253,7 +244,6 @@ def test_special_tokens_can_be_added() -> None:
         ({"<x>": 301}, ModelError, "'<x>' has the id 300 already"),
         ({"<y>": 300}, ModelError, "'<y>' cannot get the id 300: it belongs to the token b'<x>'"),
         ({"<y>": 256}, ModelError, "it belongs to the token b'ab'"),
-        ({"<y>": 65}, ModelError, "it belongs to the token b'A'"),
         ({"<y>": -5}, ModelError, "is -5"),
         ({"<y>": 2**32}, ModelError, "must be from 0 to 4,294,967,295"),
         ({"<y>": 400, "<z>": 400}, ModelError, "it belongs to the token b'<y>'"),

@@ -108,26 +108,8 @@ PATTERNS = [
 ]
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD", None])
-def test_other_patterns_and_forms_stream(pattern: str, form: str | None, stdlib_texts: list[str]) -> None:
-    tokenizer = BPETokenizer(pattern, form)  # type: ignore[arg-type]
-    tokenizer.train(stdlib_texts[0][:20_000], 300, special_tokens=SPECIAL, verbose=False)
-    rng = random.Random(pattern)
-    assert_streams(tokenizer, [text[:500] for text in rng.sample(TEXTS, 60)], rng)
-
-
-@pytest.mark.parametrize(
-    "patterns", [["[\r\n]", r"\s?\p{L}+", r"\p{N}"], [r"\p{N}{1,3}", r"\s+(?!\S)|\S+"], ["x", "y", "z|a+"]]
-)
-def test_sequences_of_patterns_stream(patterns: list[str], stdlib_texts: list[str]) -> None:
-    tokenizer = BPETokenizer(patterns).train(stdlib_texts[0], 400, special_tokens=SPECIAL, verbose=False)
-    rng = random.Random(0)
-    assert_streams(tokenizer, rng.sample(TEXTS, 200), rng)
-
-
 NAMED = [resolve_split_pattern(name)[0] for name in NAMED_PATTERNS]
-FORMS: list[Any] = ["NFC", "NFD", "NFKC", "Lowercase", "StripAccents"]
+FORMS: list[Any] = ["NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents"]
 NORMALIZERS: list[Normalizer] = [
     *(PlainNormalizer(form) for form in FORMS),
     *(Strip(strip_left=left, strip_right=not left) for left in (True, False)),
@@ -135,7 +117,7 @@ NORMALIZERS: list[Normalizer] = [
 ]
 SCHEMES: list[Any] = ["always", "first", "never"]
 FURTHER: list[PreTokenizer] = [
-    *(PrefixSpace(), Split(pattern=r"\p{N}", behavior="MergedWithNext")),
+    *(PrefixSpace(), Split(pattern=r"\p{N}", behavior="MergedWithNext"), Split(pattern=r"\s+(?!\S)|\S+")),
     *(Metaspace(prepend_scheme=each) for each in SCHEMES),
 ]
 CONTENTS = ["<m>", "ab", "a b", " x ", "é", "abc", "e\u0301", "中", "\n", "a" * 300, "x" * 9000]
@@ -166,7 +148,7 @@ def any_model(rng: random.Random, contents: list[str]) -> BPETokenizer:
     return BPETokenizer.from_model(Model(core))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(150))
 def test_small_chunks_of_any_model_stream(seed: int) -> None:
     rng = random.Random(seed)
     assert_streams(

@@ -11,21 +11,13 @@ __all__ = ["Counting"]
 
 
 class Counting:
-    """A model that counts on from the last id, and records its use.
-
-    Args:
-        pause: Seconds for each id.
-        fails_at: The id at which it fails.
-    """
+    """A model that counts on from the last id, and records its use."""
 
     def __init__(self, pause: float = 0.0, fails_at: int | None = None) -> None:
         self.vocab_size: int | None = 1000
         self.context_length: int | None = 100
-        self.pause = pause
-        self.fails_at = fails_at
-        self.runs = 0
-        self.running = 0
-        self.most_running = 0
+        self.pause, self.fails_at = pause, fails_at
+        self.runs = self.running = self.most_running = 0
         self.is_closed = False
 
     def generate(

@@ -33,21 +33,10 @@ def train_merges(
 ) -> list[Pair]:
     """Learn merges from counted pieces.
 
-    A token is its bytes: a merge whose bytes are a token already makes no new token.
-
-    Args:
-        piece_counts: The distinct pieces and how often each occurs.
-        num_new_tokens: Number of tokens to learn; fewer if no pair is left.
-        tie_break: Which of the most frequent pairs to take. `"first"`: the one seen first. `"largest"`: the
-            one whose (left bytes, right bytes) is greatest. `"huggingface"`: the one that is smallest in the
-            order of Hugging Face's `BpeTrainer`: bytes by their printable characters, then learned tokens by
-            age, https://github.com/huggingface/tokenizers/blob/main/tokenizers/src/models/bpe/trainer.rs
-        min_frequency: Stop when the best pair occurs less often than this. A pair that does not occur is
-            never merged.
-        max_token_length: Maximum length of a token in bytes; None for any.
-
-    Returns:
-        The two tokens of each merge, in the order in which they were learned.
+    A token is its bytes: a merge whose bytes are a token already makes no new token. Of the most frequent
+    pairs, `"first"` takes that seen first, `"largest"` that whose (left bytes, right bytes) are the greatest,
+    `"huggingface"` the smallest in `BpeTrainer`'s order: bytes by their printable characters, then learned
+    tokens by age, https://github.com/huggingface/tokenizers/blob/main/tokenizers/src/models/bpe/trainer.rs
 
     >>> table = {b"low": 5, b"lower": 2, b"newest": 6, b"widest": 3}
     >>> train_merges(table, 2)
@@ -79,12 +68,7 @@ def train_merges(
 
 
 def break_tie(pairs: Sequence[Pair], tie_break: TieBreak, order: Mapping[bytes, int]) -> Pair:
-    """Choose among equally frequent pairs.
-
-    Args:
-        pairs: The pairs, in the order in which they were seen.
-        tie_break: The rule: see `train_merges`.
-        order: The position of each token in the order of Hugging Face's trainer.
+    """Choose among equally frequent pairs, in the order in which they were seen.
 
     >>> break_tie([(b"e", b"s"), (b"s", b"t")], "largest", {})
     (b's', b't')
@@ -101,13 +85,6 @@ def encode_piece(piece: bytes, merges: Sequence[Pair]) -> list[bytes]:
 
     Each step merges one occurrence, as tiktoken and Hugging Face do. For learned merges the result is the
     same as merging all occurrences in one step; for an arbitrary list it may differ.
-
-    Args:
-        piece: The bytes of the piece.
-        merges: The two tokens of each merge, in the order of their ranks.
-
-    Returns:
-        The tokens of the piece.
 
     >>> encode_piece(b"lowest", [(b"l", b"o"), (b"lo", b"w"), (b"e", b"s"), (b"s", b"t")])
     [b'low', b'es', b't']

@@ -48,13 +48,7 @@ def merged(ranks: Mapping[bytes, int], piece: bytes) -> list[bytes]:
 
 @dataclass
 class FileServer:
-    """What the server holds; the tests change it as they go.
-
-    Args:
-        address: Where it listens.
-        files: What each path gives; None breaks off.
-        requests: The paths that were asked for.
-    """
+    """What the server holds; the tests change it as they go. A file that is None breaks off."""
 
     address: str = ""
     files: dict[str, bytes | None] = field(default_factory=dict)
@@ -83,13 +77,7 @@ def running() -> Iterator[FileServer]:
 
 
 def fill_cache(directory: Path, vocab: Path, names: Sequence[str] = tuple(PUBLISHED)) -> None:
-    """Put published files where tiktoken keeps them.
-
-    Args:
-        directory: The cache.
-        vocab: Holds `cl100k_base.tiktoken`, ..., `gpt2-vocab.json` and `gpt2-merges.txt`.
-        names: The encodings.
-    """
+    """Put published files where tiktoken keeps them, from a directory that has those of each encoding."""
     for name in names:
         url = PUBLISHED[name].ranks.url
         _keep(directory, url, (vocab / url.rpartition("/")[2]).read_bytes())
@@ -116,14 +104,8 @@ def their_encoding(name: str, cache: Path) -> tiktoken.Encoding:
 
 
 END, PAD = "<|endoftext|>", "<|pad|>"
-
-
 PATTERN = r"\S+|\s+"
-
-
 TINY = write_ranks(bytes_and("ab", "abc"))
-
-
 TEXTS = ["ababc abcab", "<|end|>", "é日 \x00", *hostile_texts(50)[:200]]
 
 
