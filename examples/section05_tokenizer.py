@@ -27,6 +27,8 @@ from bpe_tokenizer import (
     UnknownIdError,
     build_byte_to_char,
     build_char_to_byte,
+    compare,
+    report,
 )
 from shared import heading, library_files, library_tokenizer, refused, show, without
 
@@ -47,6 +49,7 @@ def main() -> None:
     token_strings()
     budgets()
     to_look_at()
+    to_measure()
     shared_and_copied()
 
 
@@ -252,6 +255,20 @@ def to_look_at() -> None:
     assert seen.ids == tokenizer.encode("import argparse")
     assert "argparse" in seen._repr_html_()
     show("tokenizer.visualize('import argparse')", seen, seen.counts)
+
+
+def to_measure() -> None:
+    """Measure a tokenizer on a corpus, compare it with another one, and save the tables and plots."""
+    tokenizer, corpus = library_tokenizer(), library_files()[:40]
+    found = report(tokenizer, corpus, name="ours")
+    low, high = found.facts["sample"]["bytes_per_token"]
+    assert low < found.facts["corpus"]["bytes_per_token"] < high
+    small = BPETokenizer().train(library_files()[40:50], 512, verbose=False)
+    both = compare({"ours": tokenizer, "small": small}, corpus)
+    with TemporaryDirectory() as directory:
+        both.save(directory)
+        saved = sorted(path.name for path in Path(directory).glob("*.svg"))
+    show("report and compare", found.facts["summary"][0], both.facts["summary"][0], ", ".join(saved))
 
 
 def shared_and_copied() -> None:

@@ -255,7 +255,7 @@ def main() -> None:
             result = f"FAILED: {error}"
             failed.append(name)
         print(f"{name:7} {time.monotonic() - begin:4.0f} s  {result}", flush=True)
-    for each in sorted(DIST.iterdir()):
+    for each in sorted(DIST.glob("*")):
         print(hashlib.sha256(each.read_bytes()).hexdigest(), f"{each.stat().st_size:10,}", each.name)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")

@@ -63,6 +63,7 @@ if _TYPE_CHECKING:
     from bpe_tokenizer.train.piece_counts import PieceCounts, count
     from bpe_tokenizer.train.progress import OnProgress, Progress, report_progress
     from bpe_tokenizer.train.trainer import train_bpe
+    from bpe_tokenizer.view.reports.making import compare, report
 
 __all__ = [
     "CHATML_SPECIAL_TOKENS",
@@ -109,9 +110,11 @@ __all__ = [
     "__version__",
     "build_byte_to_char",
     "build_char_to_byte",
+    "compare",
     "count",
     "detect_best_backend",
     "load",
+    "report",
     "report_progress",
     "train_bpe",
     "train_from_counts",
@@ -128,8 +131,10 @@ _LAZY = {
     "PieceCounts": "train.piece_counts",
     "Progress": "train.progress",
     "Reply": "chat.reply",
+    "compare": "view.reports.making",
     "count": "train.piece_counts",
     "detect_best_backend": "inference",
+    "report": "view.reports.making",
     "report_progress": "train.progress",
     "train_bpe": "train.trainer",
 }

@@ -52,8 +52,11 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def test_report_prints_tables(run: TextRun, small: Path, corpus: Path) -> None:
-    code, out, err = run("report", "--tokenizer", small, "--corpus", corpus)
+    short = run("report", "--tokenizer", small, "--corpus", corpus).out
+    assert len(short.splitlines()) < 30
+    code, out, err = run("report", "--tokenizer", small, "--corpus", corpus, "--all")
     assert (code, err) == (0, "")
+    assert out.startswith(short)
     summary, first = out.split("\n\n")[:2]
     assert summary.startswith(f"small encodes {len(TEXT.encode())} bytes as ")
     overview = [line.split() for line in first.splitlines()]
@@ -94,6 +97,12 @@ def test_under_used_is_what_the_command_line_says(run: TextRun, small: Path, cor
     assert many["count"] == len(many["ids"]) > 0
 
 
+def test_report_saves_tables_and_plots(run: TextRun, small: Path, corpus: Path, tmp_path: Path) -> None:
+    result = run("report", "--tokenizer", small, "--corpus", corpus, "--save", tmp_path / "out")
+    assert result == TextResult(0, f"report saved in {tmp_path / 'out'}\n", "")
+    assert {".csv", ".tex", ".svg"} <= {path.suffix for path in (tmp_path / "out").iterdir()}
+
+
 def test_report_writes_a_page(run: TextRun, small: Path, corpus: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     result = run("report", "--tokenizer", small, "--corpus", corpus, "--html", page)
@@ -108,7 +117,7 @@ def test_report_writes_a_page(run: TextRun, small: Path, corpus: Path, tmp_path:
 
 
 def test_compare_prints_both_side_by_side(run: TextRun, small: Path, large: Path, corpus: Path) -> None:
-    code, out, err = run("compare", small, large, "--corpus", corpus)
+    code, out, err = run("compare", small, large, "--corpus", corpus, "--all")
     assert (code, err) == (0, "")
     summary, first = out.split("\n\n")[:2]
     assert summary.startswith("large needs ")

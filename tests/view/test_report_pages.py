@@ -324,11 +324,12 @@ def test_the_summary_says_who_needs_fewer_tokens_and_where() -> None:
     facts = {
         "tokenizers": [figures("old", english=500, arabic=500), figures("new", english=550, arabic=250)],
         "overlap": [{"shared": 10, "share_of_each": [0.5, 0.25]}],
+        "token_ratios": [{"first": "new", "second": "old", "interval": (0.75, 0.85)}],
         "disagreements": {"lines": 8, "lines_of_same_count": 2},
     }
     assert comparison_summary(facts) == [
-        "new needs 20 % fewer tokens than old on this corpus; the gap is largest for arabic: 50 %, and "
-        "english needs 9 % fewer with old.",
+        "new needs 20 % fewer tokens than old on this corpus (95 % interval: 15 % to 25 %); "
+        "the gap is largest for arabic: 50 %, and english needs 9 % fewer with old.",
         "They share 10 tokens: 50 % of the vocabulary of old and 25 % of the vocabulary of new.",
         "25 % of the lines have the same number of tokens with both.",
     ]

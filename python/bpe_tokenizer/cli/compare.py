@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+import bpe_tokenizer
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import check_writable
 from bpe_tokenizer.cli.options import (
@@ -17,15 +18,9 @@ from bpe_tokenizer.cli.options import (
     options_of,
     tokenizer_names,
 )
-from bpe_tokenizer.cli.report import Html, Reference, UnderUsed, write_result
+from bpe_tokenizer.cli.report import Html, Reference, Save, ShowAll, UnderUsed, write_result
 from bpe_tokenizer.options import ReadOptions
-from bpe_tokenizer.readers.positions import SkippedRows
-from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.view.reports.comparison import compare_tokenizers
-from bpe_tokenizer.view.reports.documents import documents as open_documents
-from bpe_tokenizer.view.reports.languages import find_reference
 from bpe_tokenizer.view.reports.report_html import comparison_page
-from bpe_tokenizer.view.reports.report_tables import comparison_tables
 
 __all__ = ["compare"]
 
@@ -43,6 +38,8 @@ def compare(
     ],
     corpus: Corpus,
     html: Html = None,
+    save: Save = None,
+    show_all: ShowAll = False,
     under_used: UnderUsed = 10,
     reference: Reference = None,
     *,
@@ -60,13 +57,8 @@ def compare(
         raise typer.BadParameter("name at least two tokenizers before --corpus")
     if html is not None:
         check_writable(html)
-    loaded = [(str(each), BPETokenizer.load(each, download=download)) for each in tokenizers]
-    read = ReadOptions(**options)
-    skipped = SkippedRows()
-    with open_documents(corpus, read) as files, ProgressBar.shown(not quiet) as bar:
-        find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
-        # The corpus is read once for each tokenizer, and once more line by line.
-        size = sum(each.size for each in files) * (len(loaded) + 1)
-        bar.start("Reading", size, "MB", 1e6)
-        made = compare_tokenizers(loaded, files, under_used, bar.advance, reference, skipped)
-    write_result(made.facts, comparison_tables(made), lambda: comparison_page(made), html, as_json, skipped)
+    loaded = [(each, BPETokenizer.load(each, download=download)) for each in tokenizers]
+    made = bpe_tokenizer.compare(
+        loaded, corpus, under_used=under_used, reference=reference, verbose=not quiet, **options
+    )
+    write_result(made, lambda: comparison_page(made), html, save, as_json, show_all)

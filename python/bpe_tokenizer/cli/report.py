@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import bpe_tokenizer
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import check_writable, write_atomically
 from bpe_tokenizer.cli.options import (
@@ -23,18 +24,19 @@ from bpe_tokenizer.cli.options import (
     options_of,
 )
 from bpe_tokenizer.options import ReadOptions
-from bpe_tokenizer.readers.positions import SkippedRows
-from bpe_tokenizer.train.progress import ProgressBar
-from bpe_tokenizer.view.reports.documents import documents as open_documents
-from bpe_tokenizer.view.reports.languages import find_reference
-from bpe_tokenizer.view.reports.report import make_report
+from bpe_tokenizer.view.reports.comparison import Comparison
+from bpe_tokenizer.view.reports.report import Report
 from bpe_tokenizer.view.reports.report_html import report_page
-from bpe_tokenizer.view.reports.report_tables import report_tables
-from bpe_tokenizer.view.reports.tables import Table, table_text
+from bpe_tokenizer.view.reports.tables import table_text
 
-__all__ = ["Html", "Reference", "UnderUsed", "report", "write_result"]
+__all__ = ["Html", "Reference", "Save", "ShowAll", "UnderUsed", "report", "write_result"]
 
 Html = Annotated[Path | None, option("FILE", "Write a page with plots to this file.")]
+Save = Annotated[
+    Path | None,
+    option("DIR", "Write each table as CSV and LaTeX, and each plot as SVG and PNG, to this directory."),
+]
+ShowAll = Annotated[bool, typer.Option("--all", help="Print all tables, not only the overview.")]
 UnderUsed = Annotated[
     int, typer.Option(metavar="N", min=1, help="A token that occurs fewer times than this is under-used.")
 ]
@@ -49,6 +51,8 @@ def report(
     tokenizer: TokenizerPath,
     corpus: Corpus,
     html: Html = None,
+    save: Save = None,
+    show_all: ShowAll = False,
     under_used: UnderUsed = 10,
     reference: Reference = None,
     *,
@@ -65,40 +69,47 @@ def report(
     if html is not None:
         check_writable(html)
     loaded = BPETokenizer.load(tokenizer, download=download)
-    read = ReadOptions(**options)
-    skipped = SkippedRows()
-    with open_documents(corpus, read) as files, ProgressBar.shown(not quiet) as bar:
-        find_reference([each.name for each in files], reference)  # A wrong name fails before the work.
-        bar.start("Reading", sum(each.size for each in files), "MB", 1e6)
-        made = make_report(str(tokenizer), loaded, files, under_used, bar.advance, reference, skipped)
-    write_result(made.facts, report_tables([made]), lambda: report_page(made), html, as_json, skipped)
+    made = bpe_tokenizer.report(
+        loaded,
+        corpus,
+        name=tokenizer,
+        under_used=under_used,
+        reference=reference,
+        verbose=not quiet,
+        **options,
+    )
+    write_result(made, lambda: report_page(made), html, save, as_json, show_all)
 
 
 def write_result(
-    facts: Mapping[str, Any],
-    tables: Iterable[Table],
+    made: Report | Comparison,
     page: Callable[[], bytes],
     html: Path | None,
+    save: Path | None,
     as_json: bool,
-    skipped: SkippedRows,
+    show_all: bool,
 ) -> None:
-    """Write a page, print JSON, or print text if neither is wanted.
+    """Write a page and files, print JSON, or print text if none is wanted.
 
     Args:
-        facts: The result as JSON values.
-        tables: The tables for people.
+        made: The result.
         page: Returns the page in UTF-8.
         html: The file to write it to, or None.
+        save: The directory of tables and plots, or None.
         as_json: Whether to print JSON.
-        skipped: The rows that were skipped.
+        show_all: Whether to print all tables, and not only the first.
     """
-    if skipped.count:
-        print(skipped.summary(), file=sys.stderr)
     if html is not None:
         write_atomically({html: page()})
+    if save is not None:
+        made.save(save)
     if as_json:
-        print(json.dumps(facts))
-    elif html is not None:
-        print(f"report saved in {html}")
-    else:
-        print("\n\n".join(["\n".join(facts["summary"]), *map(table_text, tables)]))
+        print(json.dumps(made.facts))
+        return
+    for path in filter(None, (html, save)):
+        print(f"report saved in {path}")
+    if html is None and save is None:
+        tables = made.tables() if show_all else made.tables()[:1]
+        print("\n\n".join(["\n".join(made.facts["summary"]), *map(table_text, tables)]))
+        if not show_all and sys.stdout.isatty():
+            print("\n--all shows all tables, --html FILE writes a page, --save DIR writes tables and plots")

@@ -83,7 +83,8 @@ class _Size(NamedTuple):
     margin: float = 0
 
 
-_WIDE, _NARROW, _FILE = _Size(620, 340, False), _Size(340, 290, True), _Size(316, 270, True, 12)
+_WIDE, _NARROW = _Size(620, 340, False), _Size(340, 290, True)
+_FILE, _PAPER = _Size(316, 270, True, 12), _Size(620, 340, False, 12)
 
 
 class Plot(NamedTuple):
@@ -116,9 +117,9 @@ class Plot(NamedTuple):
             f'<div class="bpe-narrow">{narrow}</div></div>'
         )
 
-    def svg(self) -> str:
-        """Return an SVG file on white paper, 340 pixels wide, with a description."""
-        width, height, body = self._drawn(_FILE)
+    def svg(self, is_wide: bool = False) -> str:
+        """Return an SVG file on white paper, 340 or 644 pixels wide, with a description."""
+        width, height, body = self._drawn(_PAPER if is_wide else _FILE)
         box = f'width="{width:g}" height="{height:g}"'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" {box} '

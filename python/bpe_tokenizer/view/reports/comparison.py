@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.view.reports.disagreements import Disagreements, find_disagreements
 from bpe_tokenizer.view.reports.documents import Document
+from bpe_tokenizer.view.reports.measures import ratio_interval
 from bpe_tokenizer.view.reports.names import public_names, tokenizer_labels
 from bpe_tokenizer.view.reports.overlap import Overlap, vocabulary_overlap
 from bpe_tokenizer.view.reports.report import Report, make_report
+from bpe_tokenizer.view.reports.stats import ratio
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
+    from bpe_tokenizer.view.plots import Plot
+    from bpe_tokenizer.view.reports.tables import Table
 
 __all__ = ["Comparison", "compare_tokenizers"]
 
@@ -44,6 +50,43 @@ class Comparison:
 
         return comparison_fragment(self)
 
+    def tables(self) -> list[Table]:
+        """Return all tables of the comparison."""
+        from bpe_tokenizer.view.reports.report_tables import comparison_tables
+
+        return list(comparison_tables(self))
+
+    def figures(self) -> dict[str, Plot]:
+        """Return the plots by their titles; `svg()` of one is a file."""
+        from bpe_tokenizer.view.reports.figures import figures
+
+        return figures(self.facts["tokenizers"], self.labels)
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write all tables and plots, as `Report.save`.
+
+        Args:
+            directory: Where to write them; it is made if it does not exist.
+
+        Raises:
+            WriteError: A file cannot be written.
+        """
+        from bpe_tokenizer.view.reports.saving import save_result
+
+        save_result(directory, self.tables(), self.figures())
+
+    def _ratios(self) -> Iterator[dict[str, Any]]:
+        """Yield the tokens of each tokenizer as a share of those of each other, with intervals."""
+        for first, second in permutations(range(len(self.reports)), 2):
+            mine, theirs = self.reports[first], self.reports[second]
+            pairs = mine.units.columns()[1], theirs.units.columns()[1]  # of the same parts of the corpus
+            yield {
+                "first": self.labels[first],
+                "second": self.labels[second],
+                "ratio": ratio(mine.total.tokens, theirs.total.tokens),
+                "interval": ratio_interval(*pairs),
+            }
+
     @property
     def labels(self) -> list[str]:
         """A short name for each tokenizer."""
@@ -67,6 +110,7 @@ class Comparison:
         files = [name for name, _ in self.reports[0].files]
         shown = dict(zip(files, public_names(files), strict=True))
         facts = {
+            "token_ratios": list(self._ratios()),
             "tokenizers": [{**facts, "summary": report_summary(facts)} for facts in each],
             "overlap": [each.to_dict(names) for each in self.overlap],
             "disagreements": self.disagreements.to_dict(

@@ -6,14 +6,14 @@ import codecs
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.batches import opened_batches
-from bpe_tokenizer.readers.inputs import Input, find_inputs, open_stored
+from bpe_tokenizer.readers.inputs import Input, PathLike, find_inputs, open_stored
 from bpe_tokenizer.readers.opened import OpenInput, open_input
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.readers.sources import find_sources
@@ -53,7 +53,9 @@ class Document(NamedTuple):
 
 
 @contextlib.contextmanager
-def documents(names: Sequence[str], options: ReadOptions = _WHOLE_FILES) -> Iterator[list[Document]]:
+def documents(
+    names: PathLike | Iterable[PathLike], options: ReadOptions = _WHOLE_FILES
+) -> Iterator[list[Document]]:
     """Open the documents of a corpus. A pipe is copied to a temporary file for the time of the context.
 
     Args:

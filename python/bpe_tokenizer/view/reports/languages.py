@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe_tokenizer.errors import OptionError, did_you_mean, shorten
+from bpe_tokenizer.view.reports.measures import gini
 from bpe_tokenizer.view.reports.names import file_labels
 from bpe_tokenizer.view.reports.stats import CorpusStats, ratio
 
@@ -81,6 +82,7 @@ class LanguageCosts:
             "by": self.by,
             "reference": self.reference,
             "measure": self.measure,
+            "gini": gini([each.cost for each in self.rows if each.cost]),
             "rows": [
                 {
                     "name": each.name,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.view.reports.compression import CompressionPoint, compression_curve
 from bpe_tokenizer.view.reports.documents import Document, read_texts
 from bpe_tokenizer.view.reports.languages import LanguageCosts, file_costs, find_reference, script_costs
+from bpe_tokenizer.view.reports.measures import Units, information
 from bpe_tokenizer.view.reports.names import file_labels, public_names, tokenizer_labels
 from bpe_tokenizer.view.reports.reachability import Reachability, reachability
 from bpe_tokenizer.view.reports.stats import (
@@ -29,11 +31,15 @@ from bpe_tokenizer.view.reports.stats import (
 
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
+    from bpe_tokenizer.view.plots import Plot
+    from bpe_tokenizer.view.reports.tables import Table
 
 __all__ = ["Report", "make_report"]
 
 # Length of the list of the longest tokens.
 _LONGEST = 10
+# Characters of a part of a long text, which a bootstrap draws.
+_UNIT = 1 << 14
 # Percentages of the corpus, for its coverage by the most frequent tokens.
 _SHARES = (50, 90, 99)
 
@@ -53,6 +59,7 @@ class Report:
         compression: The number of tokens with fewer merges, or the reason why it is unknown.
         reference: Index of the file with whose cost the others are compared; None for none.
         documents: Number of documents; None for the number of files.
+        units: The parts of the corpus that a bootstrap draws.
     """
 
     name: str
@@ -65,6 +72,7 @@ class Report:
     compression: list[CompressionPoint] | str
     reference: int | None = None
     documents: int | None = None
+    units: Units = field(default_factory=Units)
 
     def __repr__(self) -> str:
         return (
@@ -76,6 +84,31 @@ class Report:
         from bpe_tokenizer.view.reports.report_html import report_fragment
 
         return report_fragment(self)
+
+    def tables(self) -> list[Table]:
+        """Return all tables of the report."""
+        from bpe_tokenizer.view.reports.report_tables import report_tables
+
+        return list(report_tables([self]))
+
+    def figures(self) -> dict[str, Plot]:
+        """Return the plots by their titles; `svg()` of one is a file."""
+        from bpe_tokenizer.view.reports.figures import figures
+
+        return figures([self.facts], [self.label])
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write every table as CSV and LaTeX, and every plot as SVG and, with the extra `png`, as PNG.
+
+        Args:
+            directory: Where to write them; it is made if it does not exist.
+
+        Raises:
+            WriteError: A file cannot be written.
+        """
+        from bpe_tokenizer.view.reports.saving import save_result
+
+        save_result(directory, self.tables(), self.figures())
 
     @property
     def label(self) -> str:
@@ -133,6 +166,8 @@ class Report:
                 **self.total.to_dict(),
                 **self._words(labels),
             },
+            "information": information(self.counts),
+            "sample": self.units.to_dict(),
             "files": [
                 {"name": name, "label": label, **each.to_dict()}
                 for name, label, (_, each) in zip(public_names(names), labels, self.files, strict=True)
@@ -268,8 +303,8 @@ def make_report(
         CorpusStats(bytes=9, characters=9, words=2, tokens=5, lines=1, letters={'Latin': 8})
     """
     compared = find_reference([each.name for each in corpus], reference)
-    text, tokens = TextCounter(), TokenCounter(tokenizer)
-    found = [(each.name, *_count(tokenizer, each, text, tokens, progress, skipped)) for each in corpus]
+    text, tokens, units = TextCounter(), TokenCounter(tokenizer), Units()
+    found = [(each.name, *_count(tokenizer, each, text, tokens, units, progress, skipped)) for each in corpus]
     files = [(file_name, stats) for file_name, stats, _ in found]
     counts = tokens.counts
     return Report(
@@ -283,6 +318,7 @@ def make_report(
         compression_curve(tokenizer.model.core, counts),
         compared,
         sum(documents for _, _, documents in found),
+        units,
     )
 
 
@@ -291,6 +327,7 @@ def _count(
     document: Document,
     text: TextCounter,
     tokens: TokenCounter,
+    units: Units,
     progress: Callable[[int], None] | None,
     skipped: SkippedRows | None,
 ) -> tuple[CorpusStats, int]:
@@ -298,8 +335,12 @@ def _count(
 
     def counted(blocks: Iterator[str]) -> Iterator[str]:
         for block in blocks:
-            text.add(block)
-            yield block
+            for at in range(0, len(block), _UNIT):
+                part = block[at : at + _UNIT]
+                before = tokens.total
+                text.add(part)
+                yield part
+                units.add(len(part.encode()), tokens.total - before)
 
     size, lines, characters = text.bytes, text.lines, text.characters.copy()
     words, count = int(text.words.sum()), int(tokens.counts.sum())
@@ -308,7 +349,10 @@ def _count(
         if isinstance(part, list):
             documents += len(part)
             text.add_documents(part)
-            tokens.add(tokenizer.encode_ragged(part)[0].tolist())
+            row, offsets = tokenizer.encode_ragged(part)
+            tokens.add(row.tolist())
+            for document_text, count in zip(part, np.diff(offsets).tolist(), strict=True):
+                units.add(len(document_text.encode()), count)
         else:
             documents += 1
             for ids in tokenizer.encode_streaming(counted(part)):

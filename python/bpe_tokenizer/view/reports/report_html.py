@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.display.chips import STYLE as CHIPS_STYLE
 from bpe_tokenizer.display.chips import chip, direction
-from bpe_tokenizer.view import plots
-from bpe_tokenizer.view.plots import Axis, Bar, Series, bar_plot, dot_plot, line_plot, ranked_bars
+from bpe_tokenizer.view.plots import STYLE as PLOT_STYLE
+from bpe_tokenizer.view.plots import Plot
 from bpe_tokenizer.view.reports import report_tables
-from bpe_tokenizer.view.reports.report_tables import LENGTHS
 from bpe_tokenizer.view.reports.summary import join_words
 from bpe_tokenizer.view.reports.tables import (
     Cell,
@@ -38,10 +37,8 @@ __all__ = ["comparison_fragment", "comparison_page", "report_fragment", "report_
 Facts = Mapping[str, Any]
 
 _FILES = resources.files(__package__)
-_STYLE = CHIPS_STYLE + plots.STYLE + _FILES.joinpath("reports.css").read_text(encoding="utf-8")
+_STYLE = CHIPS_STYLE + PLOT_STYLE + _FILES.joinpath("reports.css").read_text(encoding="utf-8")
 _PAGE_STYLE = _FILES.joinpath("page.css").read_text(encoding="utf-8")
-# Rows of the plot of languages; the table has all.
-_MAX_ROWS = 40
 # Rows of a table in a notebook, which keeps its outputs.
 _NOTEBOOK_ROWS = 40
 
@@ -114,9 +111,9 @@ def _report(report: Report, is_short: bool = False) -> Iterator[str]:
     tables = {table.title: table for table in report_tables.report_tables([report])}
     yield _head(report.label, "A tokenizer", facts["summary"], [facts])
     yield _tiles(facts)
-    names = [report.label]
-    yield from _languages([facts], names, tables, is_short)
-    yield _grid(_distributions([facts], names, tables))
+    plots = report.figures()
+    yield from _languages([facts], plots, tables, is_short)
+    yield _grid(_distributions(plots, tables))
     if is_short:
         return
     yield _grid(
@@ -133,11 +130,12 @@ def _comparison(comparison: Comparison, is_short: bool = False) -> Iterator[str]
     tables = {table.title: table for table in report_tables.report_tables(comparison.reports)}
     yield _head(f"{join_words(names)} compared", "Tokenizers", facts["summary"], each)
     shared = "".join(_table_part(table) for table in report_tables.overlap_tables(comparison))
-    left = f"{_totals(each, names)}<section><h2>What the vocabularies share</h2>{shared}</section>"
+    plots = comparison.figures()
+    left = f"{_totals(plots)}<section><h2>What the vocabularies share</h2>{shared}</section>"
     yield _grid([f"<div>{left}</div>", _section(tables["Overview"], is_open=True)])
-    yield from _languages(each, names, tables, is_short)
+    yield from _languages(each, plots, tables, is_short)
     yield _examples(comparison)
-    yield _grid(_distributions(each, names, tables))
+    yield _grid(_distributions(plots, tables))
     if is_short:
         return
     yield from (_section(tables[title], is_open=True) for title in ("Scripts", "Files"))
@@ -184,100 +182,41 @@ def _tiles(facts: Facts) -> str:
     return f'<dl class="bpe-tiles">{tiles}</dl>\n' if tiles else ""
 
 
-def _totals(facts: Sequence[Facts], names: Sequence[str]) -> str:
-    bars = [
-        Bar(name, [fact["corpus"]["tokens"]], colour)
-        for colour, (name, fact) in enumerate(zip(names, facts, strict=True))
-    ]
-    plot = ranked_bars(
-        "Tokens of the corpus by tokenizer", Axis("tokens of this corpus; fewer is better"), bars
-    )
-    return f"<section><h2>Tokens of this corpus</h2>{plot.html()}</section>"
+def _totals(plots: Mapping[str, Plot]) -> str:
+    title = "Tokens of this corpus"
+    return f"<section><h2>{title}</h2>{plots[title].html()}</section>"
 
 
 def _languages(
-    facts: Sequence[Facts], names: Sequence[str], tables: Mapping[str, Table], is_short: bool
+    facts: Sequence[Facts], plots: Mapping[str, Plot], tables: Mapping[str, Table], is_short: bool
 ) -> Iterator[str]:
     table = tables.get("Cost of languages")
     if table is None:
         return
     first = facts[0]["languages"]
-    costs = [{row["name"]: row["cost"] for row in fact["languages"]["rows"]} for fact in facts]
-    rows = [str(row[0]) for row in table.rows][:_MAX_ROWS]
-    bars = [Bar(name, [each.get(name) for each in costs]) for name in rows]
-    unit = {"translations": "the same text", "files": "a character", "scripts": "a letter"}[first["by"]]
-    plot = dot_plot(
-        f"Cost of languages against {first['reference']}",
-        Axis(f"tokens for {unit}, as a multiple of {first['reference']}"),
-        names,
-        bars,
-        (1.0, f"{first['reference']} = 1"),
-    )
     shown = table._replace(rows=table.rows[:_NOTEBOOK_ROWS]) if is_short else table
     noun = "scripts" if first["by"] == "scripts" else "languages"
     yield (
         f'<section class="bpe-breaks"><h2>What {noun} cost against {escape(first["reference"])}</h2>'
-        f'<div class="bpe-grid2">{plot.html()}<div>{_table(shown._replace(note=""))}'
+        f'<div class="bpe-grid2">{plots[table.title].html()}<div>{_table(shown._replace(note=""))}'
         f'<p class="bpe-note">{escape(table.note)}</p></div></div></section>\n'
     )
 
 
-def _distributions(
-    facts: Sequence[Facts], names: Sequence[str], tables: Mapping[str, Table]
-) -> Iterator[str]:
+def _distributions(plots: Mapping[str, Plot], tables: Mapping[str, Table]) -> Iterator[str]:
     """Yield the sections with plots. The table of a plot can be unfolded below it."""
 
-    def series(key: str, x: str, y: str) -> list[Series]:
-        return [
-            Series(name, [(each[x], each[y]) for each in fact[key]])
-            for name, fact in zip(names, facts, strict=True)
-        ]
+    def plot(title: str) -> str:
+        return plots[title].html() if title in plots else ""
 
-    curves = series("compression", "vocab_size", "bytes_per_token")
-    plot = ""
-    if any(len(each.points) > 1 for each in curves):
-        axes = Axis("vocabulary size, logarithmic", logarithmic=True, base=2), Axis("bytes per token")
-        plot = line_plot("Bytes per token by vocabulary size", *axes, curves).html()
-    yield _section(tables["Compression by vocabulary size"], plot)
-    ranks = series("rank_frequency", "rank", "count")
-    plot = ""
-    if any(each.points for each in ranks):
-        axes = (
-            Axis("rank of the token, logarithmic", logarithmic=True),
-            Axis("occurrences, logarithmic", logarithmic=True),
-        )
-        plot = line_plot("Occurrences of tokens by rank", *axes, ranks).html()
-    yield _section(tables["Rank and frequency"], plot)
-    for key, noun in (("corpus", "corpus"), ("vocabulary", "vocabulary")):
-        plot = _length_plot(facts, names, key)
-        if plot:
-            title = f"Token lengths in the {noun}"
-            table = tables["Token lengths"] if key == "corpus" else None
-            yield (
-                _section(table._replace(title=title), plot)
-                if table
-                else (f"<section><h2>{title}</h2>{plot}</section>")
-            )
+    for title in ("Compression by vocabulary size", "Rank and frequency"):
+        yield _section(tables[title], plot(title))
+    in_corpus, in_vocabulary = "Token lengths in the corpus", "Token lengths in the vocabulary"
+    if in_corpus in plots:
+        yield _section(tables["Token lengths"]._replace(title=in_corpus), plot(in_corpus))
+    if in_vocabulary in plots:
+        yield f"<section><h2>{in_vocabulary}</h2>{plot(in_vocabulary)}</section>"
     yield _section(tables["Coverage"], is_open=True)
-
-
-def _length_plot(facts: Sequence[Facts], names: Sequence[str], key: str) -> str:
-    longest = max((each["bytes"] for fact in facts for each in fact["token_lengths"]), default=0)
-    bins = {label: among for label, among in LENGTHS.items() if among.start <= longest}
-    series = []
-    for name, fact in zip(names, facts, strict=True):
-        total = sum(each[key] for each in fact["token_lengths"])
-        if total:
-            shares = [
-                100 * sum(each[key] for each in fact["token_lengths"] if each["bytes"] in among) / total
-                for among in bins.values()
-            ]
-            series.append(Series(name, list(enumerate(shares))))
-    if not series:
-        return ""
-    unit = "% of the tokens of this corpus" if key == "corpus" else "% of the vocabulary"
-    axes = Axis("bytes of the token"), Axis(unit)
-    return bar_plot(f"Tokens by length, {unit}", *axes, series, list(bins)).html()
 
 
 # Texts that tokenizers cut differently

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.display.text import printable
+from bpe_tokenizer.view.reports.measures import ORDER
 from bpe_tokenizer.view.reports.names import tokenizer_labels
 from bpe_tokenizer.view.reports.tables import (
     Cell,
@@ -28,6 +29,7 @@ __all__ = [
     "cut_tables",
     "difference_table",
     "labels_by_file",
+    "language_rows",
     "overlap_tables",
     "report_tables",
     "token_tables",
@@ -102,6 +104,16 @@ def _overview(facts: Sequence[Facts], names: Sequence[str]) -> Table:
         row("vocabulary size", lambda fact: fact["vocab_size"]),
         row("documents", lambda fact: fact["corpus"]["documents"]),
         *(row(key.replace("_", " "), lambda fact, key=key: fact["corpus"][key]) for key in _CORPUS_KEYS),  # type: ignore[misc]
+        *(
+            row(f"95 % interval of bytes per token, {end}", lambda fact, k=k: _end(fact, k))  # type: ignore[misc]
+            for k, end in enumerate(("from", "to"))
+        ),
+        row("bytes for an interval of ±1 %", lambda fact: fact["sample"]["bytes_for_one_percent"]),
+        row("entropy of the tokens, in bits", lambda fact: fact["information"]["entropy"]),
+        row(f"Rényi efficiency of order {ORDER}", lambda fact: fact["information"]["renyi_efficiency"]),
+        row(
+            "Gini's coefficient of the costs of languages", lambda fact: (fact["languages"] or {}).get("gini")
+        ),
         row("used tokens", lambda fact: _share(fact["used"]["share"])),
         row("unused tokens", lambda fact: fact["unused"]["count"]),
         row(
@@ -129,14 +141,27 @@ def _languages(facts: Sequence[Facts], names: Sequence[str]) -> Iterator[Table]:
     costs = [{row["name"]: row for row in each["rows"]} for each in found]
     first = found[0]
     rows: list[list[Cell]] = []
-    for row in sorted(first["rows"], key=lambda row: -max(_costs(costs, row["name"]), default=0)):
-        name = row["name"]
+    for name in language_rows(facts):
         cells: list[Cell] = [name, *(_times(each.get(name, {}).get("cost")) for each in costs)]
-        rows.append(cells if first["by"] == "scripts" else [*cells, row["script"] or ""])
+        rows.append(cells if first["by"] == "scripts" else [*cells, costs[0][name]["script"] or ""])
     columns: list[Column] = ["script" if first["by"] == "scripts" else "file"]
     columns += _columns(names, f"cost against {first['reference']}")
     columns += ["script"] if first["by"] != "scripts" else []
     yield Table("Cost of languages", columns, rows, cost_note(first))
+
+
+def language_rows(facts: Sequence[Facts]) -> list[str]:
+    """Return the languages or scripts of reports on one corpus, the most costly first.
+
+    Args:
+        facts: The reports as JSON values, all with costs of languages.
+    """
+    highest: dict[str, float] = {row["name"]: 0 for row in facts[0]["languages"]["rows"]}
+    for fact in facts:
+        for row in fact["languages"]["rows"]:
+            if row["name"] in highest:
+                highest[row["name"]] = max(highest[row["name"]], row["cost"] or 0)
+    return sorted(highest, key=lambda name: -highest[name])
 
 
 def cost_note(languages: Facts) -> str:
@@ -160,10 +185,6 @@ def cost_note(languages: Facts) -> str:
             "writes a word in fewer letters costs more here."
         ),
     }[languages["by"]]
-
-
-def _costs(costs: Sequence[Mapping[str, Facts]], name: str) -> list[float]:
-    return [each[name]["cost"] for each in costs if name in each and each[name]["cost"] is not None]
 
 
 def _per_file(facts: Sequence[Facts], names: Sequence[str]) -> Table:
@@ -386,6 +407,11 @@ def _line(line: str) -> str:
 
 def _token(tokenizer: BPETokenizer, *ids: int) -> TokenCell:
     return TokenCell(tuple(tokenizer.model.core.token(each) or b"" for each in ids))
+
+
+def _end(fact: Facts, end: int) -> float | None:
+    interval: Sequence[float] | None = fact["sample"]["bytes_per_token"]
+    return None if interval is None else interval[end]
 
 
 def _share(value: float | None) -> Share | None:

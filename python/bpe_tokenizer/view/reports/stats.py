@@ -189,6 +189,7 @@ class TokenCounter:
         for each, surface in self._surfaces.items():
             self._lengths[each] = len(surface)
         self.counts = np.zeros(size, dtype=np.int64)
+        self.total = 0
         self.scripts = np.zeros(len(SCRIPTS), dtype=np.int64)
         # Ids that share their last character with the next token.
         self._pending: list[int] = []
@@ -213,6 +214,7 @@ class TokenCounter:
             done = int(boundaries[-1]) + 1 if len(boundaries) else 0
         self._pending = ids[done:]
         self.counts += np.bincount(row[:done], minlength=len(self.counts))
+        self.total += done
         starts = ends - self._lengths[row]
         self.scripts += _count_scripts(characters, starts[:done], ends[:done])
 

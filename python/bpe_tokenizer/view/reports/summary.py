@@ -54,7 +54,12 @@ def comparison_summary(facts: Facts) -> list[str]:
     best = min(tokenizers, key=lambda each: each["corpus"]["tokens"])
     if not best["corpus"]["tokens"]:
         return ["The corpus is empty: there is nothing to compare."]
-    sentences = [_gap_sentence(best, other) for other in tokenizers if other is not best]
+    ratios = {(each["first"], each["second"]): each["interval"] for each in facts["token_ratios"]}
+    sentences = [
+        _gap_sentence(best, other, ratios[best["name"], other["name"]])
+        for other in tokenizers
+        if other is not best
+    ]
     sentences += _fairness_sentences(tokenizers)
     if len(tokenizers) == 2 and None not in facts["overlap"][0]["share_of_each"]:
         shares = zip(facts["overlap"][0]["share_of_each"], tokenizers, strict=True)
@@ -105,12 +110,14 @@ def _known_costs(languages: Facts | None) -> list[Facts]:
     return [each for each in enough if each not in base] if base else []
 
 
-def _gap_sentence(best: Facts, other: Facts) -> str:
+def _gap_sentence(best: Facts, other: Facts, interval: Sequence[float] | None) -> str:
     mine, theirs = best["corpus"]["tokens"], other["corpus"]["tokens"]
     gap = 1 - mine / theirs
     if gap < _EQUAL:
         return f"{best['name']} and {other['name']} need about equally many tokens on this corpus."
     sentence = f"{best['name']} needs {_percent(gap)} fewer tokens than {other['name']} on this corpus"
+    if interval is not None:
+        sentence += f" (95 % interval: {_percent(1 - interval[1])} to {_percent(1 - interval[0])})"
     parts = _parts(best, other)
     if len(parts) > 1:
         name, largest = max(parts, key=lambda part: part[1])
