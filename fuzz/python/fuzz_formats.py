@@ -28,7 +28,7 @@ with atheris.instrument_imports(include=["bpe_tokenizer"]):
 from harness import broken, expected_errors, fuzz, put
 
 # isort: split
-from hf_files import full_document, spaced_document
+from hf_files import good, good_characters
 from tekken_files import tekken_document
 
 SAMPLE = "Hello, wörld! 日本語 🙂\n\n  it's 12345<|end|> \0 low lower"
@@ -40,7 +40,7 @@ def sound_files() -> list[tuple[str, dict[str, bytes]]]:
     """Formats with the files of a small tokenizer in each."""
     files: list[tuple[str, dict[str, bytes]]] = [
         ("huggingface", {"tokenizer.json": json.dumps(document).encode()})
-        for document in (full_document(), spaced_document())
+        for document in (good(), good_characters())
     ]
     files.append(("tekken", {"tekken.json": json.dumps(tekken_document()).encode()}))
     tokenizer = BPETokenizer(split_pattern="gpt2", normalization=None)

@@ -75,9 +75,3 @@ def test_tokens_that_merging_does_not_make(
     merges = [(b"a", b"b"), *([(b"ab", b"c")] if b"abc" in vocab.values() else [])]
     model = _core.Model(BYTES | vocab, merges, added_tokens=added, split_patterns=["b"])
     assert unmergeable_token(model) == expected
-
-
-def test_a_token_of_bytes_that_are_no_tokens() -> None:
-    lacking = {0: b"a", 1: b"b", 2: b"ab", 3: b"xab"}
-    model = _core.Model(lacking, [(b"a", b"b")], requires_all_bytes=False)
-    assert unmergeable_token(model) == (3, b"xab")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, FormatError, NotTrainedError, OptionError, TokenizerError
+from bpe_tokenizer import BPETokenizer, FormatError, NotTrainedError, TokenizerError
 from bpe_tokenizer.formats.files import decode_text, read_errors
 
 
@@ -85,27 +85,6 @@ def test_an_encoding_of_tiktoken(small: BPETokenizer) -> None:
     assert again.encode("lowest low!") == encoding.encode("lowest low!") == small.encode("lowest low!")
     with pytest.raises(NotTrainedError):
         BPETokenizer().to_tiktoken("x")
-
-
-def test_names_of_encodings_and_paths_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    load = BPETokenizer.from_tiktoken
-    for path in ("x.tiktoken", "directory/x", str(tmp_path / "x"), tmp_path / "cl100k_base"):
-        with pytest.raises(FormatError, match="cannot be read"):
-            load(path)
-    with pytest.raises(OptionError, match=r"unknown encoding 'cl100k'; did you mean 'cl100k_base'\?"):
-        load("cl100k")
-    with pytest.raises(OptionError, match="unknown encoding"):
-        load("\0")
-    refused: list[dict[str, Any]] = [{"split_pattern": "gpt2"}, {"special_tokens": {}}]
-    for given in refused:
-        with pytest.raises(OptionError, match="'cl100k_base' is not a file, and an encoding has its own"):
-            load("cl100k_base", **given)
-
-
-def test_a_published_encoding_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(TokenizerError, match="local_files_only"):
-        BPETokenizer.from_tiktoken("cl100k_base", cache_dir=tmp_path, local_files_only=True)
 
 
 def test_bytes_that_are_not_utf8_name_the_file_and_the_byte(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, StreamDecoder
+from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model
 from hf_files import BYTE_LEVEL, added_token, bytes_vocab, good_characters, split, tokenizer_json, write
 
 NFD, ACCENTS, LOWERCASE = {"type": "NFD"}, {"type": "StripAccents"}, {"type": "Lowercase"}
@@ -34,53 +34,6 @@ def document(content: str, *normalizers: Any, **flags: bool) -> dict[str, Any]:
 def load(directory: Path, file: dict[str, Any]) -> BPETokenizer:
     write(directory, file)
     return BPETokenizer.from_pretrained(directory)
-
-
-@pytest.mark.parametrize(
-    "to_bytes", [[], [TO_BYTES]], ids=["bytes in the pre-tokeniser", "bytes in the normaliser"]
-)
-def test_a_token_that_loses_its_space(to_bytes: list[Any], tmp_path: Path) -> None:
-    """It is found without the space, and decodes to the text without it."""
-    tokenizer = load(tmp_path, document("low ", NFD, ACCENTS, STRIP, *to_bytes))
-    assert tokenizer.encode("low") == tokenizer.encode(" lów ") == [TOKEN]
-    assert tokenizer.encode("slow lowlo") == [ord("s"), TOKEN, ord(" "), TOKEN, 256]
-    assert tokenizer.decode([TOKEN, ord("x")]) == "lowx"
-    assert tokenizer.decode_bytes([TOKEN, TOKEN]) == b"lowlow"
-    assert StreamDecoder(tokenizer).step([TOKEN]) == "low"
-    assert tokenizer.convert_ids_to_tokens([TOKEN]) == ["low"]
-    assert tokenizer.convert_tokens_to_ids(["low ", "low"]) == [TOKEN, -1]
-    assert tokenizer.convert_tokens_to_string(["low", "x"]) == "lowx"
-    assert tokenizer.get_vocab()["low "] == TOKEN
-
-
-@pytest.mark.parametrize(
-    ("content", "special", "skipped", "kept"),
-    [
-        ("<S>", False, "", "<s>"),  # its text is that of a special token
-        ("<T>", True, "<t>", "<t>"),  # its text is not
-        ("<t>", True, "", "<t>"),
-        ("<t>", False, "<t>", "<t>"),
-    ],
-)
-def test_what_is_skipped_is_the_text_of_a_special_token(
-    content: str, special: bool, skipped: str, kept: str, tmp_path: Path
-) -> None:
-    file = document(content, LOWERCASE, special=special)
-    file["added_tokens"][1]["content"] = "<s>"
-    tokenizer = load(tmp_path, file)
-    assert tokenizer.decode([TOKEN], skip_special_tokens=True) == skipped
-    assert tokenizer.decode([TOKEN, OTHER]) == kept + "<s>"
-    assert StreamDecoder(tokenizer, skip_special_tokens=True).step([TOKEN]) == skipped
-
-
-def test_a_token_of_characters_decodes_to_its_normal_form(tmp_path: Path) -> None:
-    """`<bos>` becomes `▁<bos>`, so the token is found at the beginning, and its first space is stripped."""
-    tokenizer = load(tmp_path, good_characters())
-    assert tokenizer.convert_ids_to_tokens([11]) == ["▁<bos>"]
-    assert tokenizer.encode("<bos>", allowed_special="all") == [11]
-    assert tokenizer.decode([11]) == "<bos>"
-    assert tokenizer.decode([11, 11]) == "<bos> <bos>"
-    assert tokenizer.convert_tokens_to_string(["▁<bos>", "▁he"]) == "<bos> he"
 
 
 @pytest.mark.parametrize(

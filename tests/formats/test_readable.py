@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from bpe_tokenizer import AddedToken, BPETokenizer, Model, NotTrainedError, _core
+from bpe_tokenizer import AddedToken, BPETokenizer, Model, _core
 from bpe_tokenizer.formats import readable
 from bpe_tokenizer.reference import RegexBPETokenizer
 
@@ -57,15 +55,3 @@ def test_the_lesson_lists_tokens_alike(tmp_path: Path) -> None:
     lesson.save(tmp_path / "lesson.json")
     ours = lines_of(BPETokenizer.load(tmp_path / "lesson.json", "base64-json").model, tmp_path / "ours.txt")
     assert ours[1:] == (tmp_path / "lesson.txt").read_text(encoding="utf-8").splitlines()[1:]
-
-
-def test_the_first_line_counts(tmp_path: Path) -> None:
-    vocab = {token_id: token_id.to_bytes(2, "big") for token_id in range(1000)} | {1000: b"a", 1001: b"aa"}
-    core = _core.Model(vocab, [(b"a", b"a")], requires_all_bytes=False)
-    assert lines_of(Model(core), tmp_path / "x.txt")[0] == "1,002 tokens, 1 merge, 0 added tokens"
-
-
-def test_nothing_to_list(tmp_path: Path) -> None:
-    with pytest.raises(NotTrainedError):
-        BPETokenizer().save_readable(tmp_path / "x.txt")
-    assert not list(tmp_path.iterdir())

@@ -142,16 +142,6 @@ def test_merges_without_a_version_and_with_blank_lines(end: bytes, tmp_path: Pat
     assert detect(tmp_path / "merges.txt")[0].name == "gpt2"
 
 
-def test_a_single_rank(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(b"AA== 0\n")
-    assert detect(tmp_path / "x")[0].name == "tiktoken"
-
-
-def test_a_vocabulary_of_bytes_alone(tmp_path: Path) -> None:
-    (tmp_path / "x").write_text(json.dumps(bytes_vocab()), encoding="utf-8")
-    assert detect(tmp_path / "x")[0].name == "gpt2"
-
-
 def test_openais_names(directory: Path, tmp_path: Path) -> None:
     (tmp_path / "encoder.json").write_bytes((directory / "gpt2 (vocabulary)").read_bytes())
     (tmp_path / "vocab.bpe").write_bytes((directory / "gpt2 (merges)").read_bytes())
@@ -252,12 +242,6 @@ def test_what_is_no_tokenizer_is_get_format(content: bytes, message: str, tmp_pa
     with pytest.raises(FormatError, match=message) as error:
         BPETokenizer.load(path)
     assert str(error.value).startswith(str(path))
-
-
-def test_a_sentencepiece_model_in_a_directory(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.model").write_bytes(SENTENCEPIECE)
-    with pytest.raises(FormatError, match=r"tokenizer\.model is a SentencePiece model"):
-        BPETokenizer.load(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")

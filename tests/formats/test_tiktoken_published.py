@@ -7,7 +7,7 @@ import json
 import re
 import socket
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -276,25 +276,6 @@ def test_a_server_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(HubError, match="timed out"):
         download(f"http://127.0.0.1:{silent.getsockname()[1]}/x")
-
-
-def test_no_more_is_asked_for_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Endless:
-        headers: ClassVar[dict[str, str]] = {}
-
-        def __enter__(self) -> Endless:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
-        def read(self, size: int) -> bytes:
-            assert size <= 200
-            return b"x" * size
-
-    monkeypatch.setattr("bpe_tokenizer.formats.tiktoken.cache._MAX_BYTES", 100)
-    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: Endless())
-    with pytest.raises(HubError, match="more than 100 bytes"):
-        download("http://127.0.0.1/x")
 
 
 def settings(model: Model) -> tuple[list[str] | None, dict[str, int]]:

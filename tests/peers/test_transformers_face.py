@@ -18,7 +18,7 @@ import pytest
 from bpe_tokenizer import BPETokenizer, Model, OptionError, _core
 from bpe_tokenizer.formats import huggingface
 from hf_files import added_token, byte_level, tokenizer_json, write
-from hostile import hostile_texts, special_token_texts
+from hostile import hostile_texts
 from pages import ROOT, blocks, run_python
 from peers.hf_transformers import transformers
 from small_tokenizers import with_post_processor, without_surrogates
@@ -147,16 +147,6 @@ def test_texts(pair: Pair) -> None:
         assert theirs.convert_tokens_to_string(theirs.tokenize(text)) == ours.decode(ids)
 
 
-def test_special_tokens_in_a_text_as_plain_text(pair: Pair) -> None:
-    """Their `split_special_tokens=True` is our default."""
-    ours, theirs, _ = pair
-    for text in special_token_texts(list(ours.special_tokens)):
-        assert theirs(text, add_special_tokens=False, split_special_tokens=True)["input_ids"] == ours.encode(
-            text
-        )
-        assert theirs(text, add_special_tokens=False)["input_ids"] == ours.encode(text, allowed_special="all")
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_options_of_a_batch_in_combination(seed: int, padding: Pair) -> None:
     """Sides, multiples, strides, overflow, offsets, pairs and words: what transformers gives."""
@@ -220,24 +210,6 @@ def test_rows_that_are_padded_afterwards(padding: Pair) -> None:
 
 
 # -- tokens that are added --------------------------------------------------------------------------------
-
-
-def test_adding_tokens(pair: Pair, tmp_path: Path) -> None:
-    theirs, size = pair.theirs, len(pair.theirs)
-    assert theirs.add_tokens(["aaaaa bbbbbb", "low cccccccccdddddddd l"]) == 2
-    assert theirs.add_special_tokens({"eos_token": ">>>>|||<||<<|<<"}) == 1
-    assert theirs.add_tokens(["low cccccccccdddddddd l"]) == 0
-    assert len(theirs) == size + 3
-    ids = theirs.encode(">>>>|||<||<<|<< aaaaa bbbbbb low cccccccccdddddddd l", add_special_tokens=False)
-    assert ids[0] == theirs.eos_token_id == size + 2
-    assert [i for i in ids if i >= size] == [size + 2, size, size + 1]
-    assert "aaaaa" in theirs.decode(ids, skip_special_tokens=True)
-    assert ">>>>" not in theirs.decode(ids, skip_special_tokens=True)
-    theirs.save_pretrained(str(tmp_path))
-    ours = BPETokenizer.from_pretrained(tmp_path)
-    text = ">>>>|||<||<<|<< aaaaa bbbbbb low cccccccccdddddddd l aaaaa"
-    assert ours.encode(text, allowed_special="all") == theirs.encode(text, add_special_tokens=False)
-    assert (ours.eos_token, len(ours)) == (theirs.eos_token, len(theirs))
 
 
 # -- ids to text ------------------------------------------------------------------------------------------

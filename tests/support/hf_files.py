@@ -11,35 +11,6 @@ from typing import Any
 from bpe_tokenizer import GPT2_SPLIT_PATTERN, AddedToken, BPETokenizer, Model, _core
 from bpe_tokenizer.formats import huggingface
 
-__all__ = [
-    "BYTE_LEVEL",
-    "FUSE",
-    "LLAMA3_REGEX",
-    "METASPACE",
-    "SIZE",
-    "STRIP",
-    "TO_SPACE",
-    "Change",
-    "added_token",
-    "at",
-    "byte_level",
-    "bytes_vocab",
-    "contents",
-    "full_document",
-    "good",
-    "good_characters",
-    "read",
-    "round_trip",
-    "sequence",
-    "small_model",
-    "spaced_document",
-    "split",
-    "template",
-    "tokenizer_json",
-    "without",
-    "write",
-]
-
 LLAMA3_REGEX = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -69,9 +40,7 @@ def sequence(*steps: Any) -> Any:
 def template(*pieces: str, ids: Mapping[str, Sequence[int]]) -> Any:
     """`$A` is the text, everything else a special token of `ids`."""
     single = [
-        {"Sequence": {"id": "A", "type_id": 0}}
-        if piece == "$A"
-        else {"SpecialToken": {"id": piece, "type_id": 0}}
+        {"Sequence" if piece == "$A" else "SpecialToken": {"id": piece.removeprefix("$"), "type_id": 0}}
         for piece in pieces
     ]
     return {
@@ -86,15 +55,9 @@ def template(*pieces: str, ids: Mapping[str, Sequence[int]]) -> Any:
 
 
 def added_token(token_id: int, content: str, special: bool = True, **flags: bool) -> Any:
-    return {
-        "id": token_id,
-        "content": content,
-        "single_word": flags.get("single_word", False),
-        "lstrip": flags.get("lstrip", False),
-        "rstrip": flags.get("rstrip", False),
-        "normalized": flags.get("normalized", False),
-        "special": special,
-    }
+    names = ("single_word", "lstrip", "rstrip", "normalized")
+    shown = {name: flags.get(name, False) for name in names}
+    return {"id": token_id, "content": content} | shown | {"special": special}
 
 
 def bytes_vocab(*tokens: str) -> dict[str, int]:
@@ -154,17 +117,9 @@ def contents(model: Model) -> dict[str, Any]:
     """Everything a model is, roles by what they amount to."""
     core = model.core
     tokenizer = BPETokenizer.from_model(model)
-    return {
-        "vocab": core.vocab,
-        "vocab_size": core.vocab_size,
-        "merges": core.merges,
-        "normalizers": core.normalizers,
-        "pre_tokenizers": core.pre_tokenizers,
-        "alphabet": core.alphabet,
+    names = "vocab vocab_size merges normalizers pre_tokenizers alphabet decoder added_tokens ignore_merges"
+    return {name: getattr(core, name) for name in names.split()} | {
         "unknown": (core.unk_id, core.fuse_unk, core.byte_fallback),
-        "decoder": core.decoder,
-        "added_tokens": core.added_tokens,
-        "ignore_merges": core.ignore_merges,
         "roles": [getattr(tokenizer, f"{role}_token") for role in ("bos", "eos", "pad", "unk")],
         "post_processor": model.post_processor,
         "config": dict(model.config),
@@ -193,28 +148,20 @@ def small_model(*added: AddedToken, **settings: Any) -> Model:
 Change = Callable[[dict[str, Any]], object]
 
 
+def owner_of(document: Any, path: tuple[Any, ...]) -> Any:
+    for name in path[:-1]:
+        document = document[name]
+    return document
+
+
 def at(*path: Any, to: Any) -> Change:
     """Sets a field."""
-
-    def change(document: dict[str, Any]) -> None:
-        place: Any = document
-        for name in path[:-1]:
-            place = place[name]
-        place[path[-1]] = to
-
-    return change
+    return lambda document: owner_of(document, path).__setitem__(path[-1], to)
 
 
 def without(*path: Any) -> Change:
     """Takes a field away."""
-
-    def change(document: dict[str, Any]) -> None:
-        place: Any = document
-        for name in path[:-1]:
-            place = place[name]
-        del place[path[-1]]
-
-    return change
+    return lambda document: owner_of(document, path).__delitem__(path[-1])
 
 
 def good() -> dict[str, Any]:
@@ -277,34 +224,3 @@ TO_SPACE = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
 
 
 STRIP = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
-
-
-def full_document() -> dict[str, Any]:
-    """A tokenizer.json with something in every field."""
-    strip = {"type": "Strip", "strip_left": True, "strip_right": False}
-    steps = [split(" ?[a-z]+"), byte_level(trim_offsets=True, use_regex=False)]
-    pair = [{"Sequence": {"id": name, "type_id": type_id}} for type_id, name in enumerate("AB")]
-    return tokenizer_json(
-        bytes_vocab("lo", "low"),
-        ["l o", "lo w"],
-        added=[added_token(258, "<|end|>", rstrip=True)],
-        pre_tokenizer={"type": "Sequence", "pretokenizers": steps},
-        normalizer={"type": "Sequence", "normalizers": [{"type": "NFC"}, strip]},
-        post_processor=template("$A", "<|end|>", ids={"<|end|>": [258]}) | {"pair": pair},
-    )
-
-
-def spaced_document() -> dict[str, Any]:
-    """A tokenizer.json in the style of SentencePiece."""
-    tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256)), *"▁low", "lo", "▁lo", "low"]
-    replace = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
-    return tokenizer_json(
-        {token: index for index, token in enumerate(tokens)},
-        ["l o", "▁ lo", "lo w"],
-        pre_tokenizer=None,
-        normalizer={"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, replace]},
-        decoder={"type": "Sequence", "decoders": [TO_SPACE, {"type": "ByteFallback"}, FUSE, STRIP]},
-        byte_fallback=True,
-        fuse_unk=True,
-        unk_token="<unk>",
-    )

@@ -23,11 +23,6 @@ from local_http import serving
 if TYPE_CHECKING:
     import tiktoken
 
-__all__ = [
-    *("END", "PAD", "PATTERN", "TEXTS", "TINY", "FileServer", "bytes_and", "core"),
-    *("encoding", "fill_cache", "ids", "merged", "running", "their_encoding"),
-]
-
 
 def bytes_and(*tokens: str | bytes) -> dict[bytes, int]:
     """The bytes, and these tokens after them."""
