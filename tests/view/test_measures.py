@@ -38,6 +38,13 @@ def test_entropy_is_its_definition(counts: list[int], order: float) -> None:
         assert found == pytest.approx(math.log2(sum(each**order for each in shares)) / (1 - order), abs=1e-9)
 
 
+def test_ranks_and_types_are_counted() -> None:
+    found = information(np.array([0, 2, 5, 0, 1]))  # ranks 1, 2, 3 of 5, 2, 1 tokens
+    assert (found["average_rank"], found["type_token_ratio"]) == (1.5, 0.375)
+    none = information(np.array([0, 0]))
+    assert (none["average_rank"], none["type_token_ratio"]) == (None, None)
+
+
 @given(st.integers(2, 1000))
 def test_equal_frequencies_have_the_highest_efficiency(count: int) -> None:
     assert information(np.ones(count, dtype=np.int64))["renyi_efficiency"] == 1

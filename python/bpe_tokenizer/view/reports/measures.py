@@ -44,6 +44,8 @@ def renyi_entropy(counts: npt.NDArray[np.int64], order: float) -> float | None:
 def information(counts: npt.NDArray[np.int64]) -> dict[str, Any]:
     """Return entropies of tokens in bits, and the efficiency: entropy by its maximum for the used tokens.
 
+    Also the average rank of a token by frequency, and the type-token ratio: used tokens by all tokens.
+
     The values are those of the package `tokenization-scorer` of the paper's authors.
 
     Args:
@@ -54,12 +56,16 @@ def information(counts: npt.NDArray[np.int64]) -> dict[str, Any]:
         0.8678
     """
     shannon, renyi = renyi_entropy(counts, 1), renyi_entropy(counts, ORDER)
-    used = int(np.count_nonzero(counts))
+    ranked = np.sort(counts[counts > 0])[::-1]
+    used, tokens = len(ranked), int(ranked.sum())
+    places = int(ranked @ np.arange(1, used + 1))
     return {
         "entropy": None if shannon is None else round(shannon, 4),
         "renyi_order": ORDER,
         "renyi_entropy": None if renyi is None else round(renyi, 4),
         "renyi_efficiency": None if renyi is None or used < 2 else round(renyi / float(np.log2(used)), 4),
+        "average_rank": round(places / tokens, 2) if tokens else None,
+        "type_token_ratio": round(used / tokens, 6) if tokens else None,
     }
 
 

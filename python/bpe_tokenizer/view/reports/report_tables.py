@@ -111,6 +111,8 @@ def _overview(facts: Sequence[Facts], names: Sequence[str]) -> Table:
         row("bytes for an interval of ±1 %", lambda fact: fact["sample"]["bytes_for_one_percent"]),
         row("entropy of the tokens, in bits", lambda fact: fact["information"]["entropy"]),
         row(f"Rényi efficiency of order {ORDER}", lambda fact: fact["information"]["renyi_efficiency"]),
+        row("average rank of a token", lambda fact: fact["information"]["average_rank"]),
+        row("type-token ratio", lambda fact: fact["information"]["type_token_ratio"]),
         row(
             "Gini's coefficient of the costs of languages", lambda fact: (fact["languages"] or {}).get("gini")
         ),
