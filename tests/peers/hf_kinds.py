@@ -7,6 +7,7 @@ one, or one trained here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,9 +16,8 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hf_files import added_token, byte_level, split, template, tokenizer_json
 from peers.hf_vocabularies import SPACE, Vocab, behind, characters, gguf, gpt2, ranks, without
 
-__all__ = ["CHARACTER_MODELS", "REAL_MODELS"]
-
 Document: TypeAlias = dict[str, Any]
+Added: TypeAlias = str | tuple[str, dict[str, bool]]
 
 PATTERNS = {name: list(named.patterns) for name, named in NAMED_PATTERNS.items()}
 
@@ -26,6 +26,9 @@ PATTERNS = {name: list(named.patterns) for name, named in NAMED_PATTERNS.items()
 
 NO_REGEX = byte_level(use_regex=False)
 TRIMMED = byte_level(trim_offsets=True)
+SPACED = byte_level(add_prefix_space=True)
+BOTH = byte_level(add_prefix_space=True, trim_offsets=True)
+WITHOUT_A_FIELD = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
 NFC = {"type": "NFC"}
 
 
@@ -43,7 +46,7 @@ def digits(individual: bool) -> Any:
     return {"type": "Digits", "individual_digits": individual}
 
 
-def added(vocab: Mapping[str, int], *tokens: str | tuple[str, dict[str, bool]]) -> list[Any]:
+def added(vocab: Mapping[str, int], *tokens: Added) -> list[Any]:
     """Added tokens with the ids that the library gives them."""
     result = []
     following = len(vocab)
@@ -58,8 +61,25 @@ def with_bos(vocab: Mapping[str, int], bos: str) -> Any:
     return template(bos, "$A", ids={bos: [vocab[bos]]})
 
 
+def of_bytes(vocab: Vocab, *tokens: Added, as_texts: bool = True, **parts: Any) -> Document:
+    """A byte-level file; older ones have their merges as texts."""
+    ids, merges = vocab
+    written = [" ".join(merge) for merge in merges] if as_texts else merges
+    return tokenizer_json(ids, written, **{"added": added(ids, *tokens), "decoder": TRIMMED} | parts)
+
+
+def flagged(names: Any, **flags: bool) -> list[Added]:
+    return [(name, flags) for name in names]
+
+
+def below(vocab: Vocab, size: int) -> Vocab:
+    """The tokens with ids below this; the others are added tokens."""
+    return {token: index for token, index in vocab[0].items() if index < size}, vocab[1]
+
+
 PLAIN = {"special": False}
 NORMALIZED = {"special": False, "normalized": True}
+END = "<|endoftext|>"
 
 
 # Bytes that no UTF-8 holds; DeepSeek has their characters as added tokens, which texts do hold.
@@ -70,223 +90,102 @@ NOT_IN_UTF8 = "øöúÿõ÷ûýÀùÁþü"
 
 
 def model_gpt2(shared: Path) -> Document:
-    vocab, merges = gpt2(shared)
-    return tokenizer_json(
-        vocab,
-        [" ".join(merge) for merge in merges],
-        added=added(vocab, ("<|endoftext|>", {"normalized": True})),
-        pre_tokenizer={"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
-        post_processor=byte_level(add_prefix_space=True),
-        decoder=byte_level(add_prefix_space=True, trim_offsets=True),
-        unk_token="",
-        continuing_subword_prefix="",
-        end_of_word_suffix="",
-    )
+    empty = {"unk_token": "", "continuing_subword_prefix": "", "end_of_word_suffix": ""}
+    parts = {"pre_tokenizer": WITHOUT_A_FIELD, "post_processor": SPACED, "decoder": BOTH}
+    return of_bytes(gpt2(shared), (END, {"normalized": True}), **parts, **empty)
 
 
 def model_gpt_neox(shared: Path) -> Document:
     """Also OLMo and MPT. The vocabulary lacks the bytes that no UTF-8 holds."""
-    vocab, merges = behind(
-        without(gpt2(shared), "<|endoftext|>", *NOT_IN_UTF8), "<|endoftext|>", "<|padding|>"
-    )
-    runs = [(" " * length, NORMALIZED) for length in range(24, 1, -1)]
-    return tokenizer_json(
-        vocab,
-        [" ".join(merge) for merge in merges],
-        added=added(vocab, "<|endoftext|>", "<|padding|>", *runs),
-        normalizer=NFC,
-        pre_tokenizer={"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
-        post_processor=byte_level(),
-        decoder=TRIMMED,
-    )
+    vocab = behind(without(gpt2(shared), END, *NOT_IN_UTF8), END, "<|padding|>")
+    runs = flagged((" " * length for length in range(24, 1, -1)), **NORMALIZED)
+    parts = {"normalizer": NFC, "pre_tokenizer": WITHOUT_A_FIELD, "post_processor": byte_level()}
+    return of_bytes(vocab, END, "<|padding|>", *runs, **parts)
 
 
 def model_llama3(shared: Path) -> Document:
-    vocab, merges = gguf(shared / "vocab/ggml-vocab-llama-bpe.gguf")
-    specials = list(vocab)[128_000:]
-    inside = {token: index for token, index in vocab.items() if index < 128_000}
-    return tokenizer_json(
-        inside,
-        [" ".join(merge) for merge in merges],
-        added=added(inside, *specials),
-        pre_tokenizer=splits("llama3"),
-        post_processor=steps("post", byte_level(), with_bos(vocab, "<|begin_of_text|>")),
-        decoder=TRIMMED,
-        ignore_merges=True,
-    )
+    vocab = gguf(shared / "vocab/ggml-vocab-llama-bpe.gguf")
+    around = steps("post", byte_level(), with_bos(vocab[0], "<|begin_of_text|>"))
+    parts = {"pre_tokenizer": splits("llama3"), "post_processor": around, "ignore_merges": True}
+    return of_bytes(below(vocab, 128_000), *list(vocab[0])[128_000:], **parts)
 
 
 def model_nemo(shared: Path) -> Document:
     """Mistral Nemo: a thousand special tokens first."""
     specials = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]", *(f"<SPECIAL_{i}>" for i in range(5, 1000))]
-    vocab, merges = behind(ranks(shared / "vocab/cl100k_base.tiktoken"), *specials)
-    return tokenizer_json(
-        vocab,
-        merges,
-        added=added(vocab, *specials),
-        pre_tokenizer=splits("tekken"),
-        post_processor=with_bos(vocab, "<s>"),
-        decoder=byte_level(add_prefix_space=True, trim_offsets=True),
-        ignore_merges=True,
-    )
+    vocab = behind(ranks(shared / "vocab/cl100k_base.tiktoken"), *specials)
+    parts = {"pre_tokenizer": splits("tekken"), "post_processor": with_bos(vocab[0], "<s>"), "decoder": BOTH}
+    return of_bytes(vocab, *specials, as_texts=False, ignore_merges=True, **parts)
 
 
 def model_qwen(shared: Path, pattern: str = "qwen2") -> Document:
     """Qwen 2, 2.5, 3 and 3.5, with the added tokens of 3."""
-    vocab, merges = gguf(shared / "vocab/ggml-vocab-qwen2.gguf")
-    inside = {token: index for token, index in vocab.items() if index < 151_643}
-    names = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>"]
-    plain = [(name, PLAIN) for name in ("<tool_call>", "</tool_call>", "<think>", "</think>")]
-    return tokenizer_json(
-        inside,
-        [" ".join(merge) for merge in merges],
-        added=added(inside, *names, *plain),
-        normalizer=NFC,
-        pre_tokenizer=splits(pattern),
-        post_processor=NO_REGEX,
-        decoder=NO_REGEX,
-        continuing_subword_prefix="",
-        end_of_word_suffix="",
-    )
+    vocab = below(gguf(shared / "vocab/ggml-vocab-qwen2.gguf"), 151_643)
+    names = [END, "<|im_start|>", "<|im_end|>", "<|object_ref_start|>"]
+    plain = flagged(("<tool_call>", "</tool_call>", "<think>", "</think>"), **PLAIN)
+    parts = {"pre_tokenizer": splits(pattern), "post_processor": NO_REGEX, "decoder": NO_REGEX}
+    empty = {"continuing_subword_prefix": "", "end_of_word_suffix": ""}
+    return of_bytes(vocab, *names, *plain, normalizer=NFC, **parts, **empty)
 
 
-def model_qwen35(shared: Path) -> Document:
-    return model_qwen(shared, "qwen3.5")
-
-
-def deepseek(shared: Path, name: str, **named: Any) -> Document:
-    vocab, merges = without(gpt2(shared), "<|endoftext|>", *NOT_IN_UTF8)
+def deepseek(shared: Path, pre_tokenizer: Any) -> Document:
+    vocab = without(gpt2(shared), END, *NOT_IN_UTF8)
     begin, end = "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"
-    normalized = {"normalized": True}
-    tokens = added(vocab, (begin, normalized), (end, normalized), *((c, NORMALIZED) for c in NOT_IN_UTF8))
-    return tokenizer_json(
-        vocab,
-        [" ".join(merge) for merge in merges],
-        added=tokens,
-        normalizer=steps("n"),
-        post_processor=template(begin, "$A", ids={begin: [len(vocab)]}),
-        decoder=byte_level(add_prefix_space=True, trim_offsets=True),
-        **named,
-    )
+    tokens = [*flagged((begin, end), normalized=True), *flagged(NOT_IN_UTF8, **NORMALIZED)]
+    around = template(begin, "$A", ids={begin: [len(vocab[0])]})
+    parts = {"pre_tokenizer": pre_tokenizer, "post_processor": around, "decoder": BOTH}
+    return of_bytes(vocab, *tokens, normalizer=steps("n"), **parts)
 
 
-def model_deepseek_llm(shared: Path) -> Document:
-    *patterns, _ = PATTERNS["deepseek-llm"]
-    return deepseek(
-        shared,
-        "deepseek-llm",
-        pre_tokenizer=steps("p", *map(split, patterns), digits(True), byte_level(use_regex=False)),
-    )
-
-
-def model_deepseek_coder(shared: Path) -> Document:
-    *patterns, _ = PATTERNS["deepseek-coder"]
-    return deepseek(
-        shared, "deepseek-coder", pre_tokenizer=steps("p", *map(split, patterns), digits(True), NO_REGEX)
-    )
-
-
-def model_deepseek_v3(shared: Path) -> Document:
-    return deepseek(shared, "deepseek-v3", pre_tokenizer=splits("deepseek-v3"))
+def digits_behind(name: str) -> Any:
+    """All patterns but the last, which splits digits."""
+    return steps("p", *map(split, PATTERNS[name][:-1]), digits(True), NO_REGEX)
 
 
 def model_falcon(shared: Path) -> Document:
-    vocab, merges = gguf(shared / "vocab/ggml-vocab-falcon.gguf")
-    return tokenizer_json(
-        vocab,
-        [" ".join(merge) for merge in merges],
-        added=added(vocab, *list(vocab)[:12]),
-        pre_tokenizer=steps(
-            "p",
-            {"type": "Punctuation", "behavior": "Contiguous"},
-            byte_level(),
-            digits(False),
-            split("[0-9][0-9][0-9]"),
-        ),
-        post_processor=byte_level(),
-        decoder=TRIMMED,
-    )
+    vocab = gguf(shared / "vocab/ggml-vocab-falcon.gguf")
+    signs = {"type": "Punctuation", "behavior": "Contiguous"}
+    cuts = steps("p", signs, byte_level(), digits(False), split("[0-9][0-9][0-9]"))
+    return of_bytes(vocab, *list(vocab[0])[:12], pre_tokenizer=cuts, post_processor=byte_level())
 
 
-def model_starcoder(shared: Path) -> Document:
-    vocab, merges = gguf(shared / "vocab/ggml-vocab-starcoder.gguf")
-    return tokenizer_json(
-        vocab,
-        [" ".join(merge) for merge in merges],
-        added=added(vocab, *list(vocab)[:38]),
-        pre_tokenizer=steps("p", digits(True), byte_level()),
-        post_processor=byte_level(add_prefix_space=True),
-        decoder=TRIMMED,
-        unk_token="<|endoftext|>",
-    )
-
-
-def model_command_r(shared: Path) -> Document:
-    return model_starcoder(shared) | {"normalizer": NFC}
+def model_starcoder(shared: Path, **more: Any) -> Document:
+    vocab = gguf(shared / "vocab/ggml-vocab-starcoder.gguf")
+    parts = {"pre_tokenizer": steps("p", digits(True), byte_level()), "post_processor": SPACED}
+    return of_bytes(vocab, *list(vocab[0])[:38], unk_token=END, **parts, **more)
 
 
 def model_smollm(shared: Path) -> Document:
-    names = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<jupyter_code>"]
-    vocab, merges = behind(without(gpt2(shared), "<|endoftext|>"), *names)
-    return tokenizer_json(
-        vocab,
-        merges,
-        added=added(vocab, *names),
-        pre_tokenizer=steps("p", digits(True), byte_level()),
-        decoder=TRIMMED,
-    )
+    names = [END, "<|im_start|>", "<|im_end|>", "<repo_name>", "<jupyter_code>"]
+    vocab = behind(without(gpt2(shared), END), *names)
+    return of_bytes(vocab, *names, as_texts=False, pre_tokenizer=steps("p", digits(True), byte_level()))
 
 
 def model_phi4(shared: Path) -> Document:
-    vocab, merges = ranks(shared / "vocab/cl100k_base.tiktoken")
-    vocab = vocab | {"<|dummy_0|>": 100_256}
-    stripping = {"lstrip": True, "rstrip": True}
-    names = ("<|endoftext|>", "<|fim_prefix|>", "<|im_start|>", "<|im_sep|>", "<|im_end|>")
-    return tokenizer_json(
-        vocab,
-        [" ".join(merge) for merge in merges],
-        added=added(vocab, "<|dummy_0|>", *((name, stripping) for name in names)),
-        pre_tokenizer=splits("llama3", behavior="Removed", invert=True),
-        post_processor=NO_REGEX,
-        decoder=TRIMMED,
+    ids, merges = ranks(shared / "vocab/cl100k_base.tiktoken")
+    names = (END, "<|fim_prefix|>", "<|im_start|>", "<|im_sep|>", "<|im_end|>")
+    tokens = ["<|dummy_0|>", *flagged(names, lstrip=True, rstrip=True)]
+    cuts = splits("llama3", behavior="Removed", invert=True)
+    return of_bytes(
+        (ids | {tokens[0]: 100_256}, merges), *tokens, pre_tokenizer=cuts, post_processor=NO_REGEX
     )
 
 
 def model_gpt_oss(shared: Path) -> Document:
-    vocab, merges = ranks(shared / "vocab/o200k_base.tiktoken")
+    vocab = ranks(shared / "vocab/o200k_base.tiktoken")
     reserved = (f"<|reserved_{index}|>" for index in range(200_000, 200_030))
-    return tokenizer_json(
-        vocab,
-        merges,
-        added=added(vocab, "<|startoftext|>", "<|endoftext|>", *reserved),
-        pre_tokenizer=splits("o200k"),
-        post_processor=byte_level(add_prefix_space=True),
-        decoder=byte_level(add_prefix_space=True, trim_offsets=True),
-    )
+    parts = {"pre_tokenizer": splits("o200k"), "post_processor": SPACED, "decoder": BOTH}
+    return of_bytes(vocab, "<|startoftext|>", END, *reserved, as_texts=False, **parts)
 
 
 def model_roberta(shared: Path) -> Document:
-    vocab, merges = behind(without(gpt2(shared), "<|endoftext|>"), "<s>", "<pad>", "</s>", "<unk>")
-    vocab = vocab | {"<mask>": len(vocab)}
-    normalized = {"normalized": True}
-    return tokenizer_json(
-        vocab,
-        [" ".join(merge) for merge in merges],
-        added=added(
-            vocab,
-            *((name, normalized) for name in ("<s>", "<pad>", "</s>", "<unk>")),
-            ("<mask>", {"lstrip": True}),
-        ),
-        pre_tokenizer=byte_level(add_prefix_space=True, trim_offsets=True),
-        post_processor={
-            "type": "RobertaProcessing",
-            "sep": ["</s>", 2],
-            "cls": ["<s>", 0],
-            "trim_offsets": False,
-            "add_prefix_space": True,
-        },
-        decoder=byte_level(add_prefix_space=True, trim_offsets=True),
-    )
+    names = ("<s>", "<pad>", "</s>", "<unk>")
+    ids, merges = behind(without(gpt2(shared), END), *names)
+    tokens = [*flagged(names, normalized=True), *flagged(["<mask>"], lstrip=True)]
+    around = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0]}
+    around |= {"trim_offsets": False, "add_prefix_space": True}
+    parts = {"pre_tokenizer": BOTH, "post_processor": around, "decoder": BOTH}
+    return of_bytes((ids | {"<mask>": len(ids)}, merges), *tokens, **parts)
 
 
 REAL_MODELS: dict[str, Callable[[Path], Document]] = {
@@ -295,13 +194,13 @@ REAL_MODELS: dict[str, Callable[[Path], Document]] = {
     "llama3": model_llama3,
     "nemo": model_nemo,
     "qwen3": model_qwen,
-    "qwen3.5": model_qwen35,
-    "deepseek-llm": model_deepseek_llm,
-    "deepseek-coder": model_deepseek_coder,
-    "deepseek-v3": model_deepseek_v3,
+    "qwen3.5": partial(model_qwen, pattern="qwen3.5"),
+    "deepseek-llm": lambda shared: deepseek(shared, digits_behind("deepseek-llm")),
+    "deepseek-coder": lambda shared: deepseek(shared, digits_behind("deepseek-coder")),
+    "deepseek-v3": lambda shared: deepseek(shared, splits("deepseek-v3")),
     "falcon": model_falcon,
     "starcoder": model_starcoder,
-    "command-r": model_command_r,
+    "command-r": partial(model_starcoder, normalizer=NFC),
     "smollm": model_smollm,
     "phi4": model_phi4,
     "gpt-oss": model_gpt_oss,
@@ -312,10 +211,20 @@ REAL_MODELS: dict[str, Callable[[Path], Document]] = {
 # -- models of characters, as SentencePiece's are converted ---------------------------------------------
 
 TO_SPACE = {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}
+
+
 TO_META = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
+
+
 STRIP_ONE = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+
+
 FALLBACK, FUSE = {"type": "ByteFallback"}, {"type": "Fuse"}
+
+
 LLAMA_NORMALIZER = steps("n", {"type": "Prepend", "prepend": SPACE}, TO_META)
+
+
 LLAMA_DECODER = steps("d", TO_SPACE, FALLBACK, FUSE, STRIP_ONE)
 
 
@@ -337,10 +246,6 @@ def of_characters(vocab: Vocab | None = None, **changes: Any) -> Document:
         "byte_fallback": True,
     }
     return tokenizer_json(ids, merges, **settings | changes)
-
-
-def model_llama2() -> Document:
-    return of_characters(normalizer=LLAMA_NORMALIZER)
 
 
 def model_mistral_v3() -> Document:
@@ -372,30 +277,16 @@ def model_gemma() -> Document:
 
 
 def model_phi3() -> Document:
-    ids, _ = characters()
-    stripping = {"rstrip": True}
-    roles = [(name, stripping) for name in ("<|assistant|>", "<|system|>", "<|end|>", "<|user|>")]
-    return of_characters(
-        added=added(
-            ids, "<unk>", "<s>", ("</s>", {"special": False, "rstrip": True}), "<|endoftext|>", *roles
-        ),
-        normalizer=LLAMA_NORMALIZER,
-    )
+    roles = flagged(("<|assistant|>", "<|system|>", "<|end|>", "<|user|>"), rstrip=True)
+    tokens = ["<unk>", "<s>", *flagged(["</s>"], special=False, rstrip=True), END, *roles]
+    return of_characters(added=added(characters()[0], *tokens), normalizer=LLAMA_NORMALIZER)
 
 
 def model_finetuned() -> Document:
     """Tokens that somebody added to LLaMA 2, found in the normalised text."""
-    ids, _ = characters()
-    normalized = {"normalized": True}
-    return of_characters(
-        added=added(
-            ids,
-            *((name, normalized) for name in ("<unk>", "<s>", "</s>", "<pad>")),
-            ("<word>", NORMALIZED),
-            ("two words", NORMALIZED),
-        ),
-        normalizer=LLAMA_NORMALIZER,
-    )
+    tokens = flagged(("<unk>", "<s>", "</s>", "<pad>"), normalized=True)
+    tokens += flagged(("<word>", "two words"), **NORMALIZED)
+    return of_characters(added=added(characters()[0], *tokens), normalizer=LLAMA_NORMALIZER)
 
 
 def model_tinyllama_old() -> Document:
@@ -410,7 +301,7 @@ def with_metaspace(scheme: str, splits: bool) -> Callable[[], Document]:
 
 
 CHARACTER_MODELS: dict[str, Callable[[], Document]] = {
-    "llama2": model_llama2,
+    "llama2": partial(of_characters, normalizer=LLAMA_NORMALIZER),
     "mistral v0.3": model_mistral_v3,
     "gemma": model_gemma,
     "phi3": model_phi3,

@@ -54,98 +54,73 @@ def tokens(of: dict[int, Any]) -> dict[int, tuple[Any, ...]]:
     return {token_id: tuple(getattr(token, name) for name in names) for token_id, token in of.items()}
 
 
+def case(config: Any = None, *added: Any, **beside: Any) -> dict[str, Any]:
+    return {"config": config, "added": list(added), **beside}
+
+
+EOS, LEFT = {"eos_token": "<x>"}, typed("<x>", lstrip=True)
+EXTRA, OLDER = "extra_special_tokens", "additional_special_tokens"
+ROLES = {f"{role}_token": f"<{role}>" for role in ("mask", "pad", "audio", "cls", "sep", "unk", "eos")}
+ALL_FLAGS = entry("<x>", lstrip=True, rstrip=True, single_word=True)
+OLD_X, OLD_Y = {OLDER: ["<x>"]}, {OLDER: ["<y>"]}
+SEP = {"content": "<x>", "lstrip": True, "normalized": False}
+
 CASES: dict[str, dict[str, Any]] = {
-    "a role": {"config": {"eos_token": "<x>"}},
-    "a role as an object": {"config": {"eos_token": typed("<x>", lstrip=True)}},
-    "a role as an object that says it is normalized": {
-        "config": {"eos_token": typed("<x>", normalized=True)}
-    },
-    "the flags of tokenizer.json": {"config": {"eos_token": typed("<x>", lstrip=True)}, "added": [X]},
-    "a role of an ordinary token": {"config": {"eos_token": "<x>"}, "added": [PLAIN]},
-    "a role of a token of the vocabulary": {"config": {"eos_token": "<x>"}, "vocab": ("<x>",)},
-    "all roles": {
-        "config": {
-            "extra_special_tokens": ["<e>"],
-            **{f"{role}_token": f"<{role}>" for role in ("mask", "pad", "audio", "cls", "sep", "unk", "eos")},
-            "bos_token": "<x>",
-        }
-    },
-    "one token of two roles": {"config": {"eos_token": "<x>", "bos_token": "<x>", "pad_token": ""}},
-    "extra_special_tokens": {"config": {"extra_special_tokens": ["<x>", "<y>", "<x>"]}},
-    "extra_special_tokens as objects": {
-        "config": {"extra_special_tokens": [typed("<x>", lstrip=True), typed("<y>", special=True)]}
-    },
-    "extra_special_tokens of an ordinary token": {
-        "config": {"extra_special_tokens": ["<x>"]},
-        "added": [PLAIN],
-    },
-    "extra_special_tokens by name": {"config": {"extra_special_tokens": {"image_token": "<i>"}}},
-    "model_specific_special_tokens": {"config": {"model_specific_special_tokens": {"image_token": "<i>"}}},
-    "both names of them": {"config": {"additional_special_tokens": ["<x>"], "extra_special_tokens": ["<y>"]}},
-    "the older name": {"config": {"additional_special_tokens": ["<x>"], "extra_special_tokens": []}},
-    "a token of a model": {"config": {"image_token": "<i>"}, "added": [X]},
-    "a token of a model as an object": {"config": {"image_token": typed("<x>", lstrip=True)}},
-    "the decoder alone": {"config": decoder(entry("<x>"), entry("<y>", special=False))},
-    "the decoder in another order": {
-        "config": {"added_tokens_decoder": {"257": entry("<x>"), "256": entry("<y>")}}
-    },
-    "the decoder's flags": {
-        "config": decoder(entry("<x>", lstrip=True, rstrip=True, single_word=True)),
-        "added": [X],
-    },
-    "the decoder's flags, some of them": {
-        "config": decoder({"content": "<x>"}, {"content": "<y>", "special": True}),
-        "added": [added_token(SIZE, "<x>", lstrip=True), PLAIN | {"id": SIZE + 1, "content": "<y>"}],
-    },
-    "the decoder makes it ordinary": {"config": decoder(entry("<x>", special=False)), "added": [X]},
-    "the decoder makes it special": {"config": decoder(entry("<x>")), "added": [PLAIN]},
-    "the decoder and a role": {
-        "config": {"eos_token": "<x>"} | decoder(entry("<x>", special=False)),
-        "added": [X],
-    },
-    "a role that the decoder lacks": {"config": {"eos_token": "<x>"} | decoder(), "added": [PLAIN]},
-    "the decoder and a new role": {"config": {"pad_token": "<p>"} | decoder(entry("<x>")), "added": [X]},
-    "the decoder of a part": {"config": decoder(entry("<x>", lstrip=True)), "added": [X, Y]},
-    "the decoder of a token of the vocabulary": {
-        "config": decoder(entry("<x>", lstrip=True)),
-        "vocab": ("<x>",),
-    },
-    "the map": {"special_tokens_map": {"eos_token": "<x>", "image_token": "<i>"}},
-    "the map after the config": {
-        "config": {"eos_token": "<x>", "pad_token": "<x>"},
-        "special_tokens_map": {"eos_token": "<y>", "pad_token": None},
-        "added": [X, Y],
-    },
-    "objects in the map": {
-        "config": {},
-        "special_tokens_map": {"sep_token": {"content": "<x>", "lstrip": True, "normalized": False}},
-    },
-    "lists in the map": {
-        "config": {"extra_special_tokens": ["<z>"]},
-        "special_tokens_map": {"extra_special_tokens": ["<x>", {"content": "<y>", "rstrip": True}]},
-    },
-    "the older name in the map": {
-        "config": {"additional_special_tokens": ["<x>"]},
-        "special_tokens_map": {"additional_special_tokens": ["<y>"]},
-    },
-    "the map beside a decoder": {
-        "config": decoder(),
-        "special_tokens_map": {"eos_token": "<y>"},
-        "added": [X],
-    },
-    "added_tokens.json": {"added_tokens": {"<y>": 257, "<x>": 256}},
-    "added_tokens.json and roles": {
-        "config": {"eos_token": "<x>", "extra_special_tokens": ["<y>"], "image_token": "<i>"},
-        "added_tokens": {"<x>": 256, "<y>": 257, "<i>": 258},
-    },
-    "added_tokens.json after tokenizer.json": {"added_tokens": {"<x>": 256, "<y>": 257}, "added": [X]},
-    "added_tokens.json of the vocabulary": {"added_tokens": {"<x>": 256}, "vocab": ("<x>",)},
-    "added_tokens.json beside a decoder": {
-        "config": decoder(entry("<x>")),
-        "added_tokens": {"<y>": 257},
-        "added": [X],
-    },
-    "add_bos_token": {"config": {"bos_token": "<x>", "add_bos_token": True}, "added": [X]},
+    "a role": case(EOS),
+    "a role as an object": case({"eos_token": LEFT}),
+    "a role as an object that says it is normalized": case({"eos_token": typed("<x>", normalized=True)}),
+    "the flags of tokenizer.json": case({"eos_token": LEFT}, X),
+    "a role of an ordinary token": case(EOS, PLAIN),
+    "a role of a token of the vocabulary": case(EOS, vocab=("<x>",)),
+    "all roles": case({EXTRA: ["<e>"], **ROLES, "bos_token": "<x>"}),
+    "one token of two roles": case({"eos_token": "<x>", "bos_token": "<x>", "pad_token": ""}),
+    "extra_special_tokens": case({EXTRA: ["<x>", "<y>", "<x>"]}),
+    "extra_special_tokens as objects": case({EXTRA: [LEFT, typed("<y>", special=True)]}),
+    "extra_special_tokens of an ordinary token": case({EXTRA: ["<x>"]}, PLAIN),
+    "extra_special_tokens by name": case({EXTRA: {"image_token": "<i>"}}),
+    "model_specific_special_tokens": case({"model_specific_special_tokens": {"image_token": "<i>"}}),
+    "both names of them": case({OLDER: ["<x>"], EXTRA: ["<y>"]}),
+    "the older name": case({OLDER: ["<x>"], EXTRA: []}),
+    "a token of a model": case({"image_token": "<i>"}, X),
+    "a token of a model as an object": case({"image_token": LEFT}),
+    "the decoder alone": case(decoder(entry("<x>"), entry("<y>", special=False))),
+    "the decoder in another order": case(
+        {"added_tokens_decoder": {"257": entry("<x>"), "256": entry("<y>")}}
+    ),
+    "the decoder's flags": case(decoder(ALL_FLAGS), X),
+    "the decoder's flags, some of them": case(
+        decoder({"content": "<x>"}, {"content": "<y>", "special": True}),
+        added_token(SIZE, "<x>", lstrip=True),
+        PLAIN | {"id": SIZE + 1, "content": "<y>"},
+    ),
+    "the decoder makes it ordinary": case(decoder(entry("<x>", special=False)), X),
+    "the decoder makes it special": case(decoder(entry("<x>")), PLAIN),
+    "the decoder and a role": case(EOS | decoder(entry("<x>", special=False)), X),
+    "a role that the decoder lacks": case(EOS | decoder(), PLAIN),
+    "the decoder and a new role": case({"pad_token": "<p>"} | decoder(entry("<x>")), X),
+    "the decoder of a part": case(decoder(entry("<x>", lstrip=True)), X, Y),
+    "the decoder of a token of the vocabulary": case(decoder(entry("<x>", lstrip=True)), vocab=("<x>",)),
+    "the map": case(special_tokens_map={"eos_token": "<x>", "image_token": "<i>"}),
+    "the map after the config": case(
+        {"eos_token": "<x>", "pad_token": "<x>"},
+        X,
+        Y,
+        special_tokens_map={"eos_token": "<y>", "pad_token": None},
+    ),
+    "objects in the map": case({}, special_tokens_map={"sep_token": SEP}),
+    "lists in the map": case(
+        {EXTRA: ["<z>"]}, special_tokens_map={EXTRA: ["<x>", {"content": "<y>", "rstrip": True}]}
+    ),
+    "the older name in the map": case(OLD_X, special_tokens_map=OLD_Y),
+    "the map beside a decoder": case(decoder(), X, special_tokens_map={"eos_token": "<y>"}),
+    "added_tokens.json": case(added_tokens={"<y>": 257, "<x>": 256}),
+    "added_tokens.json and roles": case(
+        EOS | {EXTRA: ["<y>"], "image_token": "<i>"}, added_tokens={"<x>": 256, "<y>": 257, "<i>": 258}
+    ),
+    "added_tokens.json after tokenizer.json": case(None, X, added_tokens={"<x>": 256, "<y>": 257}),
+    "added_tokens.json of the vocabulary": case(added_tokens={"<x>": 256}, vocab=("<x>",)),
+    "added_tokens.json beside a decoder": case(decoder(entry("<x>")), X, added_tokens={"<y>": 257}),
+    "add_bos_token": case({"bos_token": "<x>", "add_bos_token": True}, X),
 }
 
 
@@ -176,22 +151,14 @@ def test_the_tokens_of_a_directory(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "beside", "message"),
     [
-        (
-            decoder(entry("<y>")),
-            {},
-            r"tokenizer_config\.json: added_tokens_decoder\.256: gives '<y>' the id 256,",
-        ),
+        (decoder(entry("<y>")), {}, r"_config\.json: added_tokens_decoder\.256: gives '<y>' the id 256,"),
         (
             decoder(entry("<x>"), start=300),
             {},
             "'<x>' the id 300, but by tokenizer.json, .* has 256; correct",
         ),
         ({}, {"added_tokens": {"<x>": 300}}, r"added_tokens\.json: <x>: gives '<x>' the id 300, .* has 256;"),
-        (
-            {},
-            {"added_tokens": {"<y>": 256}},
-            r"gives '<y>' the id 256, .* it has 257; .* by its path: alone$",
-        ),
+        ({}, {"added_tokens": {"<y>": 256}}, r"'<y>' the id 256, .* it has 257; .* by its path: alone$"),
     ],
 )
 def test_ids_that_contradict_each_other(config: Any, beside: Any, message: str, tmp_path: Path) -> None:
