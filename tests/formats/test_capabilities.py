@@ -21,10 +21,7 @@ def core(**settings: Any) -> _core.Model:
     ("refused", "message"),
     [
         (_core.Model({0: b"a"}, [], alphabet="characters"), "alphabet: X holds tokens of bytes"),
-        (
-            _core.Model({0: b"a"}, [], requires_all_bytes=False),
-            "vocab: X needs a token for each of",
-        ),
+        (_core.Model({0: b"a"}, [], requires_all_bytes=False), "vocab: X needs a token for each of"),
         (
             core(pre_tokenizers=[Metaspace(), Split(pattern=" ", behavior="Removed")]),
             "pre_tokenizers: X cuts at the matches of a pattern only, not with Metaspace, Split",

@@ -243,8 +243,7 @@ RAG, DEFAULT = {"name": "rag", "template": "two"}, {"name": "default", "template
 
 
 @pytest.mark.parametrize(
-    ("template", "expected"),
-    [("{{ x }}", {"": "{{ x }}"}), ([RAG, DEFAULT], {"": "one", ".rag": "two"})],
+    ("template", "expected"), [("{{ x }}", {"": "{{ x }}"}), ([RAG, DEFAULT], {"": "one", ".rag": "two"})]
 )
 def test_the_keys_of_chat_templates(path: Path, template: object, expected: dict[str, str]) -> None:
     values = saved(path, Model(TWO, config={"chat_template": template})).values

@@ -188,10 +188,7 @@ WEIGHTS = struct.pack("<Q", 60) + b'{"__metadata__":{"format":"pt"},"w":{"dtype"
     ("content", "message"),
     [
         (b"", "is empty"),
-        (
-            SENTENCEPIECE,
-            "is a SentencePiece model, which is not supported: load the tokenizer.json",
-        ),
+        (SENTENCEPIECE, "is a SentencePiece model, which is not supported: load the tokenizer.json"),
         *((content, "is a SentencePiece model") for content in WITHOUT_SCORES),
         *((content, "is not of a known tokenizer format") for content in NO_SENTENCEPIECE),
         (WEIGHTS, r"holds weights \(safetensors\), not a tokenizer"),
@@ -296,10 +293,7 @@ def test_a_format_by_name(directory: Path, plain_tokenizer: BPETokenizer, tmp_pa
     assert len(load(directory / "minbpe", "minbpe").core) == 260
     with pytest.raises(FormatError):
         load(directory / "minbpe", "tekken")
-    for call in (
-        lambda: load(directory / "minbpe", "x"),
-        lambda: save(plain_tokenizer.model, tmp_path, "x"),
-    ):
+    for call in (lambda: load(directory / "minbpe", "x"), lambda: save(plain_tokenizer.model, tmp_path, "x")):
         with pytest.raises(OptionError, match="unknown format 'x'; choose one of gguf, minbpe"):
             call()
     unhashable: Any = ["gguf"]

@@ -254,17 +254,16 @@ def nothing() -> None:
     """Do nothing. Returns: none"""
 
 
+HI = [{"role": "user", "content": "Hi"}]
+ASKED: dict[str, Any] = {"add_generation_prompt": True, "continue_final_message": False, "variables": {}}
+CONTINUED: dict[str, Any] = {"add_generation_prompt": False, "continue_final_message": True, "variables": {}}
+
+
 @pytest.mark.parametrize("tool", [plain, rich, nothing, Tools.method, Tools().method])
 def test_functions_have_the_same_schema(tool: Any) -> None:
     # As text, because the order is what a model sees.
     assert str(tool_schema(tool)) == str(chat_template_utils.get_json_schema(tool))
-    assert_same(
-        "{{ tools | tojson }}",
-        Conversation([{"role": "user", "content": "Hi"}], [tool]),
-        add_generation_prompt=True,
-        continue_final_message=False,
-        variables={},
-    )
+    assert_same("{{ tools | tojson }}", Conversation(HI, [tool]), **ASKED)
 
 
 def no_docstring(a: int) -> None:
@@ -301,13 +300,7 @@ def bad_choices(a: str) -> None:
 
 @pytest.mark.parametrize("tool", [no_docstring, no_hint, no_description, open_tuple, bad_choices, 7, Tools])
 def test_functions_are_refused_alike(tool: Any) -> None:
-    conversation = Conversation([{"role": "user", "content": "Hi"}], [tool])
-    options: dict[str, Any] = {
-        "add_generation_prompt": True,
-        "continue_final_message": False,
-        "variables": {},
-    }
-    assert not assert_same("{{ tools | tojson }}", conversation, **options)
+    assert not assert_same("{{ tools | tojson }}", Conversation(HI, [tool]), **ASKED)
 
 
 @pytest.mark.fixtures
@@ -317,29 +310,17 @@ def test_functions_are_refused_alike(tool: Any) -> None:
 def test_an_empty_answer_ends_where_the_generation_prompt_ends(name: str, shared: Path) -> None:
     source = given_source(shared, name)
     asked = [{"role": "user", "content": "Why?"}]
-    options: dict[str, Any] = {
-        "add_generation_prompt": False,
-        "continue_final_message": True,
-        "variables": {},
-    }
     answered = Conversation([*asked, {"role": "assistant", "content": ""}])
-    assert assert_same(source, answered, **options)
-    prompt = options | {"add_generation_prompt": True, "continue_final_message": False}
-    assert (
-        our_rendering(source, answered, **options).text
-        == our_rendering(source, Conversation(asked), **prompt).text
-        == their_rendering(source, Conversation(asked), **prompt)[0]
+    assert assert_same(source, answered, **CONTINUED)
+    ours_, theirs = (
+        render(source, Conversation(asked), **ASKED) for render in (our_rendering, their_rendering)
     )
+    assert our_rendering(source, answered, **CONTINUED).text == ours_.text == theirs[0]
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "thinking", "reasoning", "content"])
 def test_any_field_can_be_continued(field: str) -> None:
     source = "{% for m in messages %}<think>{{ m.thinking | trim }}</think>{{ m.content }}{% endfor %}"
     for value in ("hm", " hm ", "", [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]):
-        assert_same(
-            source,
-            Conversation([{"role": "assistant", field: value}]),
-            add_generation_prompt=False,
-            continue_final_message=field,
-            variables={},
-        )
+        continued = CONTINUED | {"continue_final_message": field}
+        assert_same(source, Conversation([{"role": "assistant", field: value}]), **continued)

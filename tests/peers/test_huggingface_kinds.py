@@ -3,7 +3,6 @@ we save of it read to the same by both."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -317,67 +316,6 @@ def test_pre_tokenizers_on_every_character(kind: str, tmp_path: Path) -> None:
     assert_same_on_every_character(both(tmp_path, document))
 
 
-# -- what the library refuses, we refuse ----------------------------------------------------------------
-
-
-def replacing(**changes: Any) -> Callable[[dict[str, Any]], object]:
-    return lambda document: document["model"].update(changes)
-
-
-def without_token(token: str) -> Callable[[dict[str, Any]], object]:
-    return lambda document: document["model"]["vocab"].pop(token)
-
-
-def step(kind: str, **fields: Any) -> Callable[[dict[str, Any]], object]:
-    return lambda document: document.update(pre_tokenizer={"type": kind} | fields)
-
-
-BROKEN: dict[str, Callable[[dict[str, Any]], object]] = {
-    "a merge whose product is missing": without_token("he"),
-    "a merge whose part is missing": replacing(merges=[["▁", "h"], ["zzz", "e"]]),
-    "a merge of three": replacing(merges=["▁ h e"]),
-    "merges of two kinds": replacing(merges=["▁ h", ["h", "e"]]),
-    "a prefix space and none": step("Metaspace", replacement="▁", add_prefix_space=False),
-    "no scheme": step("Metaspace", replacement="▁", prepend_scheme=None),
-    "a replacement of two characters": step("Metaspace", replacement="▁▁"),
-    "no replacement": step("Metaspace"),
-    "no delimiter": step("CharDelimiterSplit"),
-    "an unknown behavior": step("Split", pattern={"String": "a"}, behavior="Lost", invert=False),
-    "an unknown step": step("Unknown"),
-    "dropout above one": replacing(dropout=1.5),
-}
-
-
-@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
-def test_what_the_library_does_not_load_is_refused(
-    change: Callable[[dict[str, Any]], object], tmp_path: Path
-) -> None:
-    vocab = {token: index for index, token in enumerate(["▁", "h", "e", "▁h", "he"])}
-    document = tokenizer_json(vocab, [["▁", "h"], ["h", "e"]], pre_tokenizer=None, decoder={"type": "Fuse"})
-    assert both(tmp_path, document).ours.encode("he") == [4]
-    change(document)
-    write(tmp_path, document)
-    with pytest.raises(Exception, match=r"line \d+|Unk|error|invalid|merge|missing|did not match"):
-        tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(FormatError, match=r"tokenizer\.json: "):
-        BPETokenizer.from_pretrained(tmp_path)
-
-
-def test_what_would_fail_while_encoding_is_refused(tmp_path: Path) -> None:
-    document = tokenizer_json({"a": 0}, pre_tokenizer=None, decoder={"type": "Fuse"}, unk_token="<unk>")
-    write(tmp_path, document)
-    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(Exception, match="Unk token `<unk>` not found in the vocabulary"):
-        theirs.encode("b")
-    with pytest.raises(FormatError, match=r"model\.unk_token: '<unk>' is not in model\.vocab"):
-        BPETokenizer.from_pretrained(tmp_path)
-
-
-def test_zero_dropout_is_none(tmp_path: Path) -> None:
-    ids, merges = trained()
-    assert_same(both(tmp_path, tokenizer_json(ids, merges, dropout=0.0)), SHORT)
-
-
 def test_the_library_gives_added_tokens_the_ids_that_we_expect(tmp_path: Path) -> None:
     ids, merges = trained()
     added = [added_token(700, "<a>"), added_token(7777, "<far>"), added_token(701, "<b>")]
@@ -386,35 +324,6 @@ def test_the_library_gives_added_tokens_the_ids_that_we_expect(tmp_path: Path) -
     assert [theirs.token_to_id(name) for name in ("<a>", "<far>", "<b>")] == [700, 701, 702]
     with pytest.raises(FormatError, match=r"added_tokens\[1\]\.id: 7777 .* which is 701;"):
         BPETokenizer.from_pretrained(tmp_path)
-
-
-# -- transformers ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize(
-    ("tokenizer_class", "same"),
-    [
-        ("PreTrainedTokenizerFast", True),
-        (None, True),
-        ("LlamaTokenizer", False),
-        ("LlamaTokenizerFast", False),
-    ],
-)
-def test_what_transformers_makes_of_a_class(tokenizer_class: str | None, same: bool, tmp_path: Path) -> None:
-    """Some of its classes take only the vocabulary and merges of a file, and bring their own steps."""
-    from peers.hf_transformers import transformers
-
-    pair = both(tmp_path, CHARACTER_MODELS["llama2"]())
-    names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
-    config = names | ({"tokenizer_class": tokenizer_class} if tokenizer_class else {})
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    opened = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
-    ours = BPETokenizer.from_pretrained(tmp_path)
-    for text, alike in (("Hello world", True), ("  two spaces", same), ("a<s>b", same)):
-        ids = ours.encode(text, True, allowed_special="all")
-        assert ids == pair.theirs.encode(text).ids
-        assert (ids == opened.encode(text)) is alike
 
 
 @pytest.mark.filterwarnings("default")
