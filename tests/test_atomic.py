@@ -76,9 +76,7 @@ def test_a_temporary_file_that_someone_removed_is_an_error(tmp_path: Path) -> No
     assert (tmp_path / "x").read_bytes() == b"old"
 
 
-def test_a_writer_whose_file_is_taken_for_abandoned_tries_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_whose_file_is_removed_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([True])
 
     def remove_once(file: BinaryIO, operation: int) -> None:

@@ -197,9 +197,7 @@ def test_texts_are_cut_without_loss() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_every_mode_gives_the_ids_or_the_text(
-    mode: str, threads: int, tmp_path: Path, tokenizer: BPETokenizer
-) -> None:
+def test_a_mode_gives_ids_or_text(mode: str, threads: int, tmp_path: Path, tokenizer: BPETokenizer) -> None:
     path = tmp_path / "corpus.txt"
     path.write_text(SEPARATOR.join([TEXT, TEXT]), encoding="utf-8", newline="")
     inputs = Inputs(path, tokenizer.encode)
@@ -254,9 +252,7 @@ def test_cases_are_compared_timed_and_recorded(
 
 
 @pytest.mark.sampled(0.25, "long tests")
-def test_memory_and_hostile_inputs_are_recorded(
-    suite: tuple[Suite, records.Record], tokenizer: BPETokenizer
-) -> None:
+def test_memory_and_growth_are_recorded(suite: tuple[Suite, records.Record], tokenizer: BPETokenizer) -> None:
     runner, record = suite
     runner.run_memory()
     hostile.measure(tokenizer, TEXT, record, sizes=(10, 1_000))

@@ -37,7 +37,7 @@ def test_an_impossible_limit_is_refused(tokenizer: BPETokenizer, limit: Any, err
 
 @given(text=hard_texts, limit=st.integers(4, 12), data=st.data())
 @relaxed
-def test_chunks_fit_and_cover_the_text(
+def test_chunks_fit_and_cover_all(
     tokenizer: BPETokenizer, text: str, limit: int, data: st.DataObject
 ) -> None:
     chunks = tokenizer.split_by_tokens(text, limit, allowed_special="all")
@@ -99,8 +99,6 @@ def test_a_character_that_does_not_fit_is_named(tokenizer: BPETokenizer) -> None
         pytest.param(3, 10**5000, r"overlap is .* must be less than max_tokens=3", id="too many digits"),
     ],
 )
-def test_impossible_chunks_are_refused(
-    tokenizer: BPETokenizer, limit: int, overlap: int, message: str
-) -> None:
+def test_impossible_chunks_fail(tokenizer: BPETokenizer, limit: int, overlap: int, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         tokenizer.split_by_tokens("some text", limit, overlap)

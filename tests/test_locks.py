@@ -101,9 +101,7 @@ def test_a_lock_that_is_free_soon_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
-def test_without_file_locks_the_file_is_the_lock(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_flock_files_are_locks(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise OSError(number, os.strerror(number))
 

@@ -121,9 +121,7 @@ def test_a_text_has_the_result_of_a_batch(
         },
     ),
 )
-def test_a_list_has_the_result_of_a_tuple(
-    tokenizer: BPETokenizer, ids: list[Any], options: dict[str, Any]
-) -> None:
+def test_lists_decode_as_tuples(tokenizer: BPETokenizer, ids: list[Any], options: dict[str, Any]) -> None:
     expected = outcome(lambda: tokenizer.decode(tuple(ids), **options))
     assert outcome(lambda: tokenizer.decode(ids, **options)) == expected
     if all(type(each) is int and each >= 0 for each in ids):

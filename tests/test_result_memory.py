@@ -43,9 +43,7 @@ def address(ids: npt.NDArray[Any]) -> int:
 
 
 @pytest.mark.parametrize("way", _WAYS)
-def test_the_next_array_uses_the_memory_of_one_that_is_gone(
-    way: str, tokenizer: BPETokenizer, path: Path
-) -> None:
+def test_the_next_array_uses_the_memory_of_the_last(way: str, tokenizer: BPETokenizer, path: Path) -> None:
     encode = _WAYS[way]
     first = encode(tokenizer, _TEXT, path)
     expected, place = first.copy(), address(first)

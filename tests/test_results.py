@@ -156,9 +156,7 @@ def test_a_batch_is_of_texts(tokenizer: BPETokenizer, texts: Any) -> None:
             batch(texts)
 
 
-def test_pytorch_is_asked_for_by_its_install_command(
-    tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pytorch_is_asked_for_by_command(tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependencyError, match=r"pip install .*\[torch\].") as caught:
         tokenizer.encode_batch(["a"], return_tensors="pt")

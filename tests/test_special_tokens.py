@@ -253,9 +253,7 @@ def test_special_tokens_can_be_added() -> None:
         ([5], TypeError, "must be a str, not int"),
     ],
 )
-def test_conflicts_are_errors_and_change_nothing(
-    special_tokens: Any, error: type[Exception], message: str
-) -> None:
+def test_conflicts_fail_and_change_nothing(special_tokens: Any, error: type[Exception], message: str) -> None:
     tokenizer = tiny("a|b", special_tokens={"<x>": 300})
     with pytest.raises(error, match=message):
         tokenizer.add_special_tokens(special_tokens)
