@@ -61,17 +61,11 @@ def test_the_cells_of_003(seeds: Path) -> None:
             check_signatures(defined, reference)
         elif not code:
             ran["a download"] += 1
-        elif (
-            len(tree.body) == 1
-            and isinstance(tree.body[0], ast.Expr)
-            and isinstance(tree.body[0].value, ast.Attribute)
-        ):
-            shown = run(code, names, shows_last=True)
-            lines = [line.rstrip(",") for line in output.lstrip("{").splitlines()][:-1]
-            printed = {
-                int(key): ast.literal_eval(token) for key, token in (line.split(": ", 1) for line in lines)
-            }
-            assert {token_id: ast.literal_eval(shown)[token_id] for token_id in printed} == printed
+        elif re.fullmatch(r"\w+(\.\w+)+", code):
+            shown = ast.literal_eval(run(code, names, shows_last=True))
+            lines = output.lstrip("{").splitlines()[:-1]
+            printed = ast.literal_eval("{" + ",".join(line.rstrip(",") for line in lines) + "}")
+            assert {token_id: shown[token_id] for token_id in printed} == printed
             assert len(printed) == 83
             ran["a vocabulary"] += 1
         else:
@@ -99,10 +93,8 @@ def test_the_cells_of_004(seeds: Path) -> None:
     for code, output in found:
         defined = [node for node in ast.parse(code).body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
         if defined:
-            if isinstance(defined[0], ast.ClassDef):
-                check_signatures(defined, reference)
-            else:
-                check_signatures(defined, BPETokenizerSimple)
+            is_class = isinstance(defined[0], ast.ClassDef)
+            check_signatures(defined, reference if is_class else BPETokenizerSimple)
             ran["definitions"] += 1
             continue
         if "encode(input_text" in code:
@@ -124,35 +116,16 @@ def test_the_cells_of_004(seeds: Path) -> None:
             assert not output or output.startswith("-"), code
             ran["no output"] += 1
         else:
-            kept = [
-                line for line in expected.splitlines() if not line.startswith("replacing")
-            ]  # A print of its function.
-            assert printed.splitlines() == kept
+            # Without the print of its function.
+            assert printed.splitlines() == [line for line in expected.splitlines() if "replacing" not in line]
             ran["an output"] += 1
-    assert ran == {
-        "an output": 8,
-        "definitions": 5,
-        "no output": 2,
-        "an output, shortened": 1,
-        "an unfinished call": 1,
-    }
+    shortened = {"an output, shortened": 1, "an unfinished call": 1}
+    assert ran == {"an output": 8, "definitions": 5, "no output": 2, **shortened}
     # The ids that its class gives: 256 characters, "Ġ", the special token, and the merges of its example.
     tokenizer = BPETokenizerSimple()
     (text,) = {*re.findall(r"`(the cat[^`]*)`", document(seeds, "004"))}
     tokenizer.train(text=text, vocab_size=261, allowed_special={"<|endoftext|>"})
-    assert [tokenizer.vocab[token_id] for token_id in range(256, 261)] == [
-        "Ġ",
-        "<|endoftext|>",
-        "th",
-        "the",
-        "theĠ",
-    ]
-    assert tokenizer.encode(text) == [
-        260,
-        *(ord(c) for c in "cat"),
-        256,
-        *map(ord, "in"),
-        256,
-        260,
-        *map(ord, "hat"),
-    ]
+    learned = ["Ġ", "<|endoftext|>", "th", "the", "theĠ"]
+    assert [tokenizer.vocab[token_id] for token_id in range(256, 261)] == learned
+    characters = [*map(ord, "cat"), 256, *map(ord, "in"), 256]
+    assert tokenizer.encode(text) == [260, *characters, 260, *map(ord, "hat")]

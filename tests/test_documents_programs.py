@@ -57,9 +57,7 @@ def test_the_blocks_of_000(seeds: Path, caplog: pytest.LogCaptureFixture) -> Non
     blocks = fenced(document(seeds, "000"), "python")
     assert len(blocks) == 27
     Path("data").mkdir()
-    Path("data/blog.txt").write_text(
-        "The tokenizer is a component. A low, lower, lowest one!\n" * 9, encoding="utf-8"
-    )
+    Path("data/blog.txt").write_text("The tokenizer is a component. A low, lower, lowest one!\n" * 9, "utf-8")
     ran = Counter[str]()
     for block in blocks:
         try:
@@ -109,13 +107,8 @@ def test_the_blocks_of_000(seeds: Path, caplog: pytest.LogCaptureFixture) -> Non
         elif "print" not in calls or any(isinstance(node, ast.FunctionDef) for node in tree.body):
             ran["a definition, or no call"] += 1
     assert ran == {
-        "a definition, or no call": 18,
-        "a printed result": 2,
-        "a printed split": 2,
-        "a sketch with arrows": 2,
-        "an example of use": 2,
-        "the program": 1,
-        "a method": 14,
+        **{"a definition, or no call": 18, "a printed result": 2, "a printed split": 2, "a method": 14},
+        **{"a sketch with arrows": 2, "an example of use": 2, "the program": 1},
     }
 
 
@@ -166,44 +159,40 @@ def test_the_functions_of_the_chapters_of_002(seeds: Path) -> None:
         theirs,
     )
     corpus = [document(seeds, number)[:2000] for number in ("000", "001", "004")]
-    for name in ("build_byte_vocab",):
-        assert list(theirs[name]().items()) == list(getattr(words, name)().items())
+
+    def same(name: str, *arguments: Any) -> Any:
+        """What their function returns, and ours too."""
+        result = theirs[name](*arguments)
+        assert getattr(words, name)(*arguments) == result, name
+        return result
+
+    characters = same("build_byte_vocab")
+    assert list(characters.items()) == list(words.build_byte_vocab().items())
+    back = {character: byte for byte, character in characters.items()}
+    special = {"<|begin_of_text|>": 900, "<|end_of_text|>": 901, "<|end_of_text|>s": 902}
     for texts, size, frequency in (
         (corpus, 300, 2),
         (["ab ab cd cd'S\n\n \u00a0! 12345"] * 2, 400, 1),
         (corpus, 270, 90),
     ):
         trained = theirs["train_bpe"](iter(texts), size, frequency, False)
-        assert (
-            words.train_bpe(
-                corpus_iterator=iter(texts), vocab_size=size, min_frequency=frequency, verbose=False
-            )
-            == trained
-        )
+        options: dict[str, Any] = {"vocab_size": size, "min_frequency": frequency, "verbose": False}
+        assert words.train_bpe(corpus_iterator=iter(texts), **options) == trained
         token_to_id, merges = trained
-        special = {"<|begin_of_text|>": 900, "<|end_of_text|>": 901, "<|end_of_text|>s": 902}
-        characters = words.build_byte_vocab()
         talk = [{"role": "user", "content": f" {texts[0]}\n"}]
         for template in ("apply_llama3_chat_template", "apply_chatml_template"):
             for prompt in (True, False):
-                assert getattr(words, template)(talk, prompt) == theirs[template](talk, prompt)
+                same(template, talk, prompt)
         text = "".join([*special, *texts]) + words.apply_llama3_chat_template(talk)
-        arguments = (text, token_to_id, merges, special, regex.compile(words.SPLIT_PATTERN), characters)
-        ids = theirs["encode"](*arguments)
-        assert words.encode(*arguments) == ids
+        pattern = regex.compile(words.SPLIT_PATTERN)
+        ids = same("encode", text, token_to_id, merges, special, pattern, characters)
         tokens = {token_id: token for token, token_id in {**token_to_id, **special}.items()}
-        back = {character: byte for byte, character in characters.items()}
         for part in (ids, ids[::2], ids[1::3]):
-            assert words.decode(part, tokens, back, {900, 901, 902}) == theirs["decode"](
-                part, tokens, back, {900, 901, 902}
-            )
+            same("decode", part, tokens, back, {900, 901, 902})
         ranks = {pair: rank for rank, pair in enumerate(merges)}
-        assert words.make_cached_encoder(characters, ranks)(b"tokens") == theirs["make_cached_encoder"](
-            characters, ranks
-        )(b"tokens")
-        assert words.encode_pre_token(b"tokens", characters, ranks) == theirs["encode_pre_token"](
-            b"tokens", characters, ranks
-        )
+        same("encode_pre_token", b"tokens", characters, ranks)
+        encoders = (made["make_cached_encoder"](characters, ranks) for made in (vars(words), theirs))
+        assert len({tuple(encoder(b"tokens")) for encoder in encoders}) == 1
         with contextlib.redirect_stdout(io.StringIO()):
             theirs["save_tokenizer"](token_to_id, merges, special, "theirs", tokenizer_name="x")
         words.save_tokenizer(token_to_id, merges, special, save_directory="ours", tokenizer_name="x")
@@ -216,10 +205,8 @@ def test_the_signatures_of_002(seeds: Path) -> None:
     module = ast.parse(text[text.index("#!/usr/bin/env python3") : end])
     defined = [node for node in module.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     public = [node for node in defined if not node.name.startswith("_")]
-    assert [node.name for node in public] == [
-        *("InferenceBackend", "detect_best_backend", "build_byte_to_char", "build_char_to_byte"),
-        *("ChatTemplate", "EncodingResult", "BPETokenizer"),
-    ]
+    names = ["InferenceBackend", "detect_best_backend", "build_byte_to_char", "build_char_to_byte"]
+    assert [node.name for node in public] == [*names, "ChatTemplate", "EncodingResult", "BPETokenizer"]
     assert check_signatures(public, bpe_tokenizer) == 31
     names = [ast.unparse(node.target) for node in module.body if isinstance(node, ast.AnnAssign)]
     assert len(names) == 6
@@ -256,11 +243,9 @@ def test_the_calls_of_002(seeds: Path) -> None:
     corpus = ["Hello, world! The quick brown fox.\n"] * 40
     Path("path/to").mkdir(parents=True)
     Path("path/to/corpus.txt").write_text("".join(corpus), encoding="utf-8")
-    special = {
-        **dict.fromkeys(["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"])
-    }
-    for model in ("meta-llama/Meta-Llama-3-8B",):  # A directory here, so nothing is downloaded.
-        BPETokenizer().train(corpus, 300, special_tokens=[*special], verbose=False).save(model)
+    special = ["<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
+    trained = BPETokenizer().train(corpus, 300, special_tokens=special, verbose=False)
+    trained.save("meta-llama/Meta-Llama-3-8B")  # A directory here, so nothing is downloaded.
     names: dict[str, Any] = {"BPETokenizer": BPETokenizer, "corpus_iterator": iter(corpus)}
     ran = Counter[str]()
     for block in blocks:
@@ -289,23 +274,16 @@ def test_the_calls_of_002(seeds: Path) -> None:
         **{"tokenize": 1, "count_tokens": 1, "chat": 2},
     }
     assert names["text"] == "Hello, world!"
-    assert {name: array.shape[0] for name, array in names["batch"].items()} == {
-        "input_ids": 2,
-        "attention_mask": 2,
-    }
+    sizes = {name: array.shape[0] for name, array in names["batch"].items()}
+    assert sizes == {"input_ids": 2, "attention_mask": 2}
 
 
 def test_the_options_of_002(seeds: Path) -> None:
     text = document(seeds, "002")
     printed = re.findall(r'p_(\w+)\.add_argument\(\s*"(--[\w-]+)"', text)
     printed += [("encode", option) for option in re.findall(r'input\.add_argument\(\s*"(--\w+)"', text)]
-    assert Counter(name for name, _ in printed) == {
-        "train": 5,
-        "encode": 4,
-        "decode": 2,
-        "chat": 9,
-        "info": 2,
-    }
+    counts = {"train": 5, "encode": 4, "decode": 2, "chat": 9, "info": 2}
+    assert Counter(name for name, _ in printed) == counts
     for name in {name for name, _ in printed}:
         command = cast("Any", typer.main.get_command(create_app(name))).commands[name]
         accepted = {option for parameter in command.params for option in parameter.opts}
@@ -360,12 +338,8 @@ def test_the_table_has_every_name(seeds: Path) -> None:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             defined.add(node.name)
         if isinstance(node, ast.Assign | ast.AnnAssign):
-            defined.update(
-                name
-                for name in re.findall(
-                    "^[A-Z0-9_]+$", ast.unparse(getattr(node, "targets", [getattr(node, "target", node)])[0])
-                )
-            )
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            defined.update(re.findall("^[A-Z0-9_]+$", ast.unparse(target)))
     methods = {*dir(NaiveBPETokenizer), "__init__", "_ENCODE_CACHE_MAX_SIZE"}
     programs = {"main", "tiktoken_encode_decode"}  # The program's own.
     assert defined - listed - methods - programs == set()
