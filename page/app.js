@@ -29,6 +29,8 @@ function block(id) {
 }
 
 async function start() {
+  // As it came, for a saved page.
+  const skeleton = document.documentElement.cloneNode(true);
   const data = JSON.parse(block("data"));
   const embedded = JSON.parse(block("tokenizers"));
   const notices = new Notices();
@@ -38,6 +40,7 @@ async function start() {
     ...INITIAL_STATE,
     ...initialState(data, embedded),
     ...keptPreferences(),
+    ...checkedState(data.state),
     ...await linkedState(notices),
   });
   applyScheme(store);
@@ -49,6 +52,7 @@ async function start() {
     store,
     tokenizers,
     data,
+    skeleton,
     notices,
     icon,
     printable,
@@ -85,7 +89,7 @@ async function linkedState(notices) {
 async function followLink(context) {
   const state = await linkedState(context.notices);
   if (Object.keys(state).length === 0) return;
-  context.store.set({ ...state, tokenizers: context.store.get().tokenizers });
+  context.store.set({ sources: null, ...state, tokenizers: context.store.get().tokenizers });
   for (const [place, name] of (state.tokenizers || []).entries()) await choose(context, place, name);
 }
 
@@ -102,22 +106,27 @@ async function startTokenizers(context) {
 }
 
 async function choose(context, place, name) {
-  const { tokenizers, notices } = context;
+  const { store, tokenizers, notices } = context;
+  const sources = store.get().sources ?? {};
+  const { hash, training } = Object.hasOwn(sources, name) ? sources[name] : {};
   try {
-    if (name === SAMPLE_NAME && !tokenizers.choices().some((each) => each.name === name)) await trainSample(context);
+    if (name === SAMPLE_NAME) describeSample(context);
+    else if (training) tokenizers.addTraining(name, training);
     // A first tokenizer that is missing leaves its place to the second.
     await tokenizers.choose(place === 1 && tokenizers.selected() === null ? 0 : place, name);
+    if (hash && hash !== await tokenizers.fingerprint(name)) {
+      notices.show(`The link was made with another tokenizer of the name ${name}, so the tokens may differ.`, "problem");
+    }
   } catch (error) {
     if (!(error instanceof TokenizerError)) throw error;
     notices.show(error.message, "problem");
   }
 }
 
-async function trainSample({ client, tokenizers, data }) {
+function describeSample({ tokenizers, data }) {
   const pattern = data.patterns.find(({ name }) => name === SAMPLE_PATTERN).patterns[0];
   const text = EXAMPLES.map((example) => example.text).join("\n");
-  const { key, info } = await client.train(text, { vocabSize: SAMPLE_VOCABULARY, pattern, specialTokens: {} });
-  tokenizers.add({ key, name: SAMPLE_NAME, info });
+  tokenizers.addTraining(SAMPLE_NAME, [text, { vocabSize: SAMPLE_VOCABULARY, pattern }]);
 }
 
 /** Makes the header, the tabs and the modes. */
@@ -131,7 +140,7 @@ function showModes(context) {
     { name: "training", label: "Training", mode: createTrainingMode(context) },
     { name: "chat", label: "Chat", mode: createChatMode(context) },
   ];
-  const share = new ShareMenu(context, () => text.shown());
+  const share = new ShareMenu(context, text);
   document.querySelector(".header-tokenizers").append(picker.buttons);
   document.querySelector(".header-actions").append(share.button, schemeButton(context), share.menu);
   document.body.append(picker.dialog, picker.overlay);

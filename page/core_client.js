@@ -66,6 +66,10 @@ export class CoreClient {
     return this.#call("encodeView", { key, text, options }, latest);
   }
 
+  fingerprint(key, text) {
+    return this.#call("fingerprint", { key, text });
+  }
+
   /** The number of tokens of each text. */
   counts(key, texts, { latest, ...options } = {}) {
     return this.#call("counts", { key, texts, options }, latest);

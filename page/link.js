@@ -65,12 +65,17 @@ async function throughStream(bytes, stream, limit) {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
-function toBase64Url(bytes) {
+/** @param {Uint8Array} bytes */
+export function toBase64(bytes) {
   let binary = "";
   for (let at = 0; at < bytes.length; at += 0x8000) {
     binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
   }
-  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return btoa(binary);
+}
+
+function toBase64Url(bytes) {
+  return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 function fromBase64Url(text) {

@@ -2,6 +2,7 @@
 
 import { make, makeSvg } from "./dom.js";
 import { prefersStillness } from "./join_motion.js";
+import { pictureButtons } from "./picture.js";
 import { printable, spokenToken, visibleParts } from "./printable.js";
 
 const [PADDING, GAP, MARGIN] = [8, 6, 12];
@@ -32,7 +33,7 @@ export function tokenLine(bytes) {
  *   draw: (step: number, isAnimated: boolean) => void}}
  */
 export function createMergeTree({ icon, onStep }) {
-  let [steps, isMirrored, step, zoom] = [null, false, 0, NATURAL_ZOOM];
+  let [steps, isMirrored, step, zoom, isWhole] = [null, false, 0, NATURAL_ZOOM, false];
   let layout = { boxes: [], width: 0, height: 0 };
   /** The drawn nodes by index. */
   const drawn = new Map();
@@ -50,11 +51,21 @@ export function createMergeTree({ icon, onStep }) {
   ];
   const fit = make("button", { class: "button plain small", type: "button", onclick: () => fitWidth() }, "Fit");
   fit.title = "Fit the width";
-  const tools = make("div", { class: "tree-tools", role: "group", "aria-label": "Zoom of the merge tree" }, out, fit, into);
+  const tools = make(
+    "div", { class: "tree-tools", role: "group", "aria-label": "Merge tree" }, out, fit, into, ...pictureButtons(icon, "merge tree", wholeTree),
+  );
   const title = make("h3", { class: "merges-title" }, "Merge tree");
   const legend = make("p", { class: "merges-note" }, "The numbers are ranks.");
   const heading = make("div", { class: "merges-part-heading" }, title, legend, tools);
   const element = make("div", { class: "merges-tree" }, heading, scroller);
+
+  /** The tree with all its nodes, as a picture shows it. */
+  function wholeTree() {
+    isWhole = true;
+    update(false);
+    isWhole = false;
+    return svg;
+  }
 
   let frame = 0;
   scroller.addEventListener("scroll", () => {
@@ -117,7 +128,7 @@ export function createMergeTree({ icon, onStep }) {
     const to = (scroller.scrollLeft + scroller.clientWidth) / scale + WINDOW_MARGIN;
     for (const node of steps.nodes) {
       const box = layout.boxes[node.index];
-      const isVisible = box.x < to && box.x + box.width > from;
+      const isVisible = isWhole || box.x < to && box.x + box.width > from;
       const parts = drawn.get(node.index);
       if (!isVisible) {
         for (const part of parts ?? []) part.remove();

@@ -1,8 +1,11 @@
 /** The share menu: ids, JSON, and a link that holds the whole state. */
 
-import { make, roveFocus } from "./dom.js";
+import { downloadFile, make, roveFocus } from "./dom.js";
 import { icon } from "./icons.js";
 import { LinkError, toFragment } from "./link.js";
+import { savePng, saveSvg } from "./picture.js";
+
+const ONLY_FRAGMENT = "The part of the link after # is copied: only this machine has this page. Put it after the address of any copy of the page.";
 
 export class ShareMenu {
   #context;
@@ -10,13 +13,18 @@ export class ShareMenu {
 
   /**
    * @param {object} context
-   * @param {() => {name: string, text: string, ids: Uint32Array, tokens(): object[]} | null} tokens what is shown
+   * @param {{shown(): {name: string, text: string, ids: Uint32Array, tokens(): object[]} | null,
+   *   pictured(save: (element: Element) => void): void}} text what the text mode shows
    */
-  constructor(context, tokens) {
+  constructor(context, text) {
     this.#context = context;
-    this.#tokens = tokens;
+    this.#tokens = () => text.shown();
+    const picture = (save) => text.pictured((element) => void save("tokens", element));
     const items = [
       this.#item("link", "Copy link", "Text and settings, in the address", () => this.#copyLink()),
+      this.#item("file", "Save this view", "One HTML file with its tokenizers", () => this.#saveView()),
+      this.#item("download", "Tokens as SVG", "", () => picture(saveSvg)),
+      this.#item("download", "Tokens as PNG", "", () => picture(savePng)),
       this.#item("hash", "Copy ids", "As a list", () => this.#copyIds()),
       this.#item("braces", "Copy JSON", "Ids, spans and tokens", () => this.#copyJson()),
       this.#item("print", "Print", "", () => print()),
@@ -78,17 +86,44 @@ export class ShareMenu {
   }
 
   async #copyLink() {
-    const { store, notices } = this.#context;
-    // The colour scheme is the reader's own; modes that were not used have no state.
-    const shared = Object.entries(store.get()).filter(([name, value]) => name !== "scheme" && value !== null);
+    const { data, notices } = this.#context;
     try {
-      const fragment = await toFragment(Object.fromEntries(shared));
+      const fragment = await toFragment({ ...this.#state(), sources: await this.#sources() });
       history.replaceState(null, "", fragment);
-      await this.#copy(location.href, "The link is copied.");
+      // The address of the local server is of use to nobody else, and holds its secret.
+      const base = data.publicUrl || (data.server ? "" : location.href.split("#")[0]);
+      await this.#copy(`${base}${fragment}`, base ? "The link is copied." : ONLY_FRAGMENT);
     } catch (error) {
       if (!(error instanceof LinkError)) throw error;
       notices.show(error.message, "problem");
     }
+  }
+
+  /** What a reader of this view must know. The colour scheme is one's own; modes that were not used have no state. */
+  #state() {
+    const isShared = ([name, value]) => name !== "scheme" && name !== "sources" && value !== null;
+    return Object.fromEntries(Object.entries(this.#context.store.get()).filter(isShared));
+  }
+
+  /** The hash of each chosen tokenizer, and how it was trained. */
+  async #sources() {
+    const { store, tokenizers } = this.#context;
+    const known = store.get().tokenizers.map(async (name) => [name, { hash: await tokenizers.fingerprint(name), training: tokenizers.training(name) }]);
+    return Object.fromEntries(await Promise.all(known));
+  }
+
+  /** Saves the page as it came, with its present state and tokenizers. It needs no server, and requests nothing. */
+  #saveView() {
+    const { data, skeleton, tokenizers } = this.#context;
+    const page = skeleton.cloneNode(true);
+    const write = (id, value) => {
+      page.querySelector(`#${id}`).textContent = JSON.stringify(value).replaceAll("<", "\\u003c");
+    };
+    write("data", { ...data, server: false, state: this.#state() });
+    write("tokenizers", tokenizers.origins());
+    const policy = page.querySelector("meta[http-equiv]");
+    policy.content = policy.content.replace("connect-src 'self'", "connect-src 'none'");
+    downloadFile("piecewise.html", `<!DOCTYPE html>\n${page.outerHTML}`, "text/html");
   }
 
   async #copyIds() {

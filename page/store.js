@@ -4,7 +4,7 @@ import { isObject } from "./link.js";
 
 /**
  * `tokenizers` are names: the first is shown, the second is compared with it. `training` and `chat` belong to
- * their modes; `sentences` are those whose languages are compared. `price` is in dollars for a million tokens.
+ * their modes; `sentences` are those whose languages are compared. `sources` tell the hash of each tokenizer of a link, and how it was trained. `price` is in dollars for a million tokens.
  */
 export const INITIAL_STATE = {
   mode: "text",
@@ -18,10 +18,13 @@ export const INITIAL_STATE = {
   training: null,
   chat: null,
   sentences: null,
+  sources: null,
 };
 
 // The reader's own preferences are kept from visit to visit; texts never are.
 const KEPT = ["showsInvisible", "showsIds", "price", "scheme"];
+// The largest vocabulary that a link may ask the page to train.
+const MAX_TRAINED = 100_000;
 const STORAGE_KEY = "piecewise";
 
 export class Store {
@@ -78,7 +81,21 @@ export function checkedState(value) {
   take("price", (each) => typeof each === "number" && each >= 0 && each <= 1e6);
   take("scheme", (each) => ["auto", "light", "dark"].includes(each));
   for (const name of ["training", "chat"]) take(name, (each) => each === null || isObject(each));
+  if (isObject(value.sources)) {
+    patch.sources = Object.fromEntries(Object.entries(value.sources).map(([name, source]) => [name, checkedSource(source)]));
+  }
   return patch;
+}
+
+/** The hash of a tokenizer and its training, as far as they have the right types. */
+function checkedSource(source) {
+  const [text, options] = Array.isArray(source?.training) ? source.training : [];
+  const { vocabSize, pattern } = isObject(options) ? options : {};
+  const isTraining = typeof text === "string" && typeof pattern === "string" && Number.isInteger(vocabSize) && vocabSize <= MAX_TRAINED;
+  return {
+    hash: typeof source?.hash === "string" ? source.hash : null,
+    training: isTraining ? [text, { vocabSize, pattern }] : null,
+  };
 }
 
 /** Returns the preferences of an earlier visit. A browser may refuse storage to files and in private windows. */

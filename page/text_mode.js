@@ -411,6 +411,14 @@ export function createTextMode(context, createMerges) {
       }
       store.set({ text: content, mode: "text" });
     },
+    /** Calls a function with the element of the tokens while all of them are drawn. */
+    pictured(act) {
+      paneGrid.classList.add("is-pictured");
+      for (const pane of panes) pane.view.drawAll();
+      act(paneGrid);
+      for (const pane of panes) pane.view.drawVisible();
+      paneGrid.classList.remove("is-pictured");
+    },
     /** What the share menu copies: the tokens of the first tokenizer. */
     shown() {
       const { encoded, text, tokenizer, view } = panes[0];

@@ -78,11 +78,8 @@ export class TokenView {
     this.list.addEventListener("focusout", () => events.left());
     this.list.addEventListener("click", (event) => this.#toToken(event, (token) => this.select(token)));
     new ResizeObserver(() => this.#resized()).observe(this.element);
-    addEventListener("beforeprint", () => this.#print());
-    addEventListener("afterprint", () => {
-      this.#isPrinting = false;
-      this.#redraw();
-    });
+    addEventListener("beforeprint", () => this.drawAll());
+    addEventListener("afterprint", () => this.drawVisible());
   }
 
   /** The name that screen readers say. */
@@ -442,10 +439,18 @@ export class TokenView {
     return drawn.start + distances.indexOf(Math.min(...distances));
   }
 
-  /** On paper all rows follow each other, up to a limit that keeps printing fast. */
-  #print() {
+  /** On paper and in pictures all rows follow each other, up to a limit that keeps this fast. */
+  drawAll() {
     this.#isPrinting = true;
     this.#rows.extend(Infinity, PRINTED_ROWS);
-    this.#drawRows(0, Math.min(PRINTED_ROWS, this.#rows.count), -1, 0);
+    const rows = Math.min(PRINTED_ROWS, this.#rows.count);
+    this.#drawRows(0, rows, -1, 0);
+    this.list.style.blockSize = `${rows * this.#rowHeight()}px`;
+  }
+
+  drawVisible() {
+    this.#isPrinting = false;
+    this.#setHeight();
+    this.#redraw();
   }
 }

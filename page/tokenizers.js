@@ -1,5 +1,12 @@
 /** The tokenizers that the page has or can get: embedded, from files, trained, or from its local server. */
 
+import { EXAMPLES } from "./examples.js";
+import { LANGUAGES } from "./languages.js";
+import { toBase64 } from "./link.js";
+
+// The text whose ids tell tokenizers of one name apart.
+const PROBE = [...EXAMPLES, ...LANGUAGES].map(({ text }) => text).join("\n");
+
 /** What stops a tokenizer from loading; the message is for people. `name` is a published name to get a file for. */
 export class TokenizerError extends Error {
   constructor(message, { name = null, needsPattern = false } = {}) {
@@ -42,6 +49,16 @@ export function groupFiles(files) {
   return groups.length === 0 && beside.length > 0 ? [beside] : groups;
 }
 
+/**
+ * What a tokenizer is made of; one of these.
+ *
+ * @typedef {object} Origin
+ * @property {string | Uint8Array} [packed] a packed model of the package, as gzip
+ * @property {[string, object]} [ranks] a rank file, and what it does not hold
+ * @property {string} [json] a byte-level tokenizer.json
+ * @property {[string, object]} [training] a text, and the options of the training
+ */
+
 export class Tokenizers {
   #client;
   #store;
@@ -53,15 +70,13 @@ export class Tokenizers {
    * @param {import("./core_client.js").CoreClient} client
    * @param {import("./store.js").Store} store
    * @param {object} data the page's data
-   * @param {{name: string, packed: string}[]} embedded
+   * @param {(Origin & {name: string})[]} embedded
    */
   constructor(client, store, data, embedded) {
     this.#client = client;
     this.#store = store;
     this.#data = data;
-    for (const { name, packed } of embedded) {
-      this.#entries.set(name, { name, source: "embedded", loading: null, loaded: null, packed });
-    }
+    for (const { name, ...origin } of embedded) this.#entries.set(name, { name, source: "embedded", loading: null, loaded: null, origin });
     store.subscribe((state, before) => {
       if (state.tokenizers !== before.tokenizers) this.#tell();
     });
@@ -97,9 +112,31 @@ export class Tokenizers {
   }
 
   /** Adds a loaded tokenizer; one of the same name takes its place. */
-  add({ key, name, info }, source = "trained") {
-    this.#entries.set(name, { name, source, loading: null, loaded: { key, name, info }, packed: null });
+  add({ key, name, info }, origin, source = "trained") {
+    this.#entries.set(name, { name, source, loading: null, loaded: { key, name, info }, origin });
     this.#tell();
+  }
+
+  /** Adds a tokenizer that a link describes, unless the page has one of its name. */
+  addTraining(name, training) {
+    if (!this.#entries.has(name)) this.#entries.set(name, { name, source: "trained", loading: null, loaded: null, origin: { training } });
+  }
+
+  /** A hash of the tokenizer of a name. */
+  async fingerprint(name) {
+    return this.#client.fingerprint((await this.load(name)).key, PROBE);
+  }
+
+  /** What the tokenizer of a name is made of, if the page trained it. */
+  training(name) {
+    return this.#entries.get(name)?.origin.training;
+  }
+
+  /** What all tokenizers of the page are made of, as a page embeds them. */
+  origins() {
+    return [...this.#entries.values()].map(({ name, origin }) =>
+      origin.packed instanceof Uint8Array ? { name, packed: toBase64(origin.packed) } : { name, ...origin }
+    );
   }
 
   /**
@@ -131,10 +168,10 @@ export class Tokenizers {
     }
     const isRanks = /\.tiktoken$/i.test(file.name) || RANK_FILE.test(await file.slice(0, 1000).text());
     const read = () => (this.#data.server ? this.#readOnServer(files) : this.#readJson(files));
-    const loaded = isRanks ? await this.#readRanks(file, options) : await read();
+    const { origin, ...loaded } = isRanks ? await this.#readRanks(file, options) : await read();
     const stem = options.published ?? (file.name.replace(/([-_.]?vocab)?\.(json|tiktoken|model|gguf)$/i, "") || file.name);
     const name = this.#freeName(stem);
-    this.add({ ...loaded, name }, "file");
+    this.add({ ...loaded, name }, origin, "file");
     return name;
   }
 
@@ -142,7 +179,8 @@ export class Tokenizers {
     const known = this.#data.names.find(({ name }) => name === published);
     const options = { patterns: patterns ?? known?.patterns, specialTokens: known?.specialTokens };
     try {
-      return await this.#client.loadRanks(new Uint8Array(await file.arrayBuffer()), options);
+      const origin = { ranks: [await file.text(), options] };
+      return { ...await this.#load(origin), origin };
     } catch (error) {
       const needsPattern = error.code === "pattern";
       const message = needsPattern ? `${file.name} has no split pattern.` : `${file.name}: ${error.message}`;
@@ -158,7 +196,8 @@ export class Tokenizers {
       if (!/\.json$/i.test(file.name)) throw new Error("this page reads rank files of tiktoken and tokenizer.json");
       const text = await file.text();
       const whole = merges === undefined ? text : withMerges(text, await merges.text());
-      return await this.#client.loadTokenizerJson(whole, this.#data.filePatterns);
+      const origin = { json: whole };
+      return { ...await this.#load(origin), origin };
     } catch (error) {
       throw new TokenizerError(`${file.name}: ${error.message.replace("; the Python package reads more files", "")}. ${OTHER_FILES}`);
     }
@@ -169,7 +208,7 @@ export class Tokenizers {
     const query = new URLSearchParams(files.flatMap((file) => [["name", file.name], ["size", file.size]]));
     const packed = await this.#request(name, `files?${query}`, { method: "POST", body: new Blob(files) });
     try {
-      return await this.#client.loadPacked(packed);
+      return { ...await this.#load({ packed }), origin: { packed } };
     } catch (error) {
       throw new TokenizerError(`${name}: ${error.message}`);
     }
@@ -206,10 +245,9 @@ export class Tokenizers {
   async load(name) {
     const entry = this.#entries.get(name) ?? await this.#fetched(name);
     if (entry.loaded) return entry.loaded;
-    entry.loading ??= this.#client.loadPacked(entry.packed).then(
-      (loaded) => {
-        entry.loaded = { ...loaded, name };
-        entry.packed = null;
+    entry.loading ??= this.#load(entry.origin).then(
+      ({ key, info }) => {
+        entry.loaded = { key, info, name };
         this.#tell();
       },
       (error) => {
@@ -219,6 +257,13 @@ export class Tokenizers {
     );
     await entry.loading;
     return entry.loaded;
+  }
+
+  /** @param {Origin} origin */
+  #load({ packed, ranks, json, training }) {
+    if (ranks) return this.#client.loadRanks(new TextEncoder().encode(ranks[0]), ranks[1]);
+    if (json) return this.#client.loadTokenizerJson(json, this.#data.filePatterns);
+    return training ? this.#client.train(...training) : this.#client.loadPacked(packed);
   }
 
   /** The special tokens that a tokenizer recognises in texts, as the switch and the page's data say. */
@@ -238,7 +283,7 @@ export class Tokenizers {
       throw new TokenizerError(`This page does not contain ${name}, and it requests nothing. ${what}`, { name });
     }
     const packed = await this.#request(name, `tokenizers/${encodeURIComponent(name)}`);
-    const entry = { name, source: "published", loading: null, loaded: null, packed };
+    const entry = { name, source: "published", loading: null, loaded: null, origin: { packed } };
     this.#entries.set(name, entry);
     return entry;
   }

@@ -189,15 +189,15 @@ export function createTrainingMode(context) {
     trainButton.setAttribute("aria-busy", "true");
     trainButton.textContent = "Training…";
     try {
-      const options = { vocabSize: settingsOf.size, pattern: settingsOf.pattern.pattern, latest: "training" };
-      const { key, info, pieces: counted, merges } = await client.train(settingsOf.text, options);
+      const options = { vocabSize: settingsOf.size, pattern: settingsOf.pattern.pattern };
+      const { key, info, pieces: counted, merges } = await client.train(settingsOf.text, { ...options, latest: "training" });
       const replay = await TrainingReplay.create(counted, merges);
       if (call !== calls) {
         void client.unload(key);
         return;
       }
       discard();
-      trained = { ...settingsOf, key, info, isUsed: false, replay };
+      trained = { ...settingsOf, options, key, info, isUsed: false, replay };
       showTraining(step);
       if (isAsked) announce(`Learned ${countNoun(merges.length, "merge")}.`);
     } catch (error) {
@@ -277,10 +277,10 @@ export function createTrainingMode(context) {
   }
 
   async function useTokenizer() {
-    const { key, info, pattern: { label } } = trained;
+    const { key, info, text: learned, options, pattern: { label } } = trained;
     trained.isUsed = true;
     const name = freeName(`trained, ${label}, ${formatNumber(info.vocabSize)} ids`);
-    tokenizers.add({ key, name, info });
+    tokenizers.add({ key, name, info }, { training: [learned, options] });
     await tokenizers.choose?.(0, name);
     store.set({ mode: "text" });
     announce(`${name} is the tokenizer of the page.`);

@@ -37,6 +37,7 @@ const METHODS = {
     return { ...encoded, table: { ids, offsets, bytes }, ...textCounts(text) };
   },
   counts: (_core, { key, texts, options }) => texts.map((text) => tokenizerOf(key).count(text, options)),
+  fingerprint: (_core, { key, text }) => fingerprintOf(tokenizerOf(key), text),
   tokenTable: (_core, { key, ids }) => tokenizerOf(key).tokenTable(ids),
   trace: (_core, { key, bytes }) => tokenizerOf(key).trace(bytes),
   encodeSegments: (_core, { key, segments, options }) => tokenizerOf(key).encodeSegments(segments, options),
@@ -56,6 +57,17 @@ function tokenizerOf(key) {
   const found = loadedTokenizers.get(key);
   if (found === undefined) throw new Error(`the tokenizer ${key} is not loaded`);
   return found;
+}
+
+/** A hash that tells tokenizers apart: of what is known about one, and of the ids of a text in many languages (FNV-1a). */
+function fingerprintOf(tokenizer, text) {
+  const { patterns, normalizers, addedTokens, merges, nextId } = tokenizer.info;
+  const known = JSON.stringify([patterns, normalizers, addedTokens, merges, nextId, [...tokenizer.encodeIds(text)]]);
+  return [0x811c9dc5, 0x1000193].map((start) => {
+    let hash = start;
+    for (let at = 0; at < known.length; at++) hash = Math.imul(hash ^ known.charCodeAt(at), 0x01000193);
+    return (hash >>> 0).toString(16).padStart(8, "0");
+  }).join("");
 }
 
 /** The ids that the page did not get before, each once. */

@@ -52,6 +52,9 @@ def view(
         int,
         typer.Option(metavar="N", min=0, max=65535, help="Port of the local page; 0 chooses a free port."),
     ] = 0,
+    public_url: Annotated[
+        str, option("URL", "Address of a copy of the page that others can open; shared links lead there.")
+    ] = "",
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Serve the local page, but open no browser.")
     ] = False,
@@ -80,9 +83,9 @@ def view(
     if not is_plain and not loaded:
         loaded = published_here()
     if is_live:
-        _serve(loaded, text or "", special, port, download, opens_browser=not no_browser)
+        _serve(loaded, text or "", special, port, download, public_url, opens_browser=not no_browser)
     elif html is not None:
-        _write(html, loaded, text or "", special)
+        _write(html, loaded, text or "", special, public_url)
     else:
         _print(loaded, text or "", special)
 
@@ -108,6 +111,7 @@ def _serve(
     special: special_tokens.AllowedSpecial,
     port: int,
     download: bool,
+    public_url: str,
     *,
     opens_browser: bool,
 ) -> None:
@@ -122,10 +126,14 @@ def _serve(
                 listener,
                 load=partial(BPETokenizer.load, download=download),
                 downloads=download,
+                public_url=public_url,
                 opens_browser=opens_browser,
             )
         except MissingDependencyError:
-            _open_file(page(tokenizers, text, allowed_special=special), opens_browser=opens_browser)
+            _open_file(
+                page(tokenizers, text, allowed_special=special, public_url=public_url),
+                opens_browser=opens_browser,
+            )
 
 
 def _open_file(html: str, *, opens_browser: bool) -> None:
@@ -138,9 +146,13 @@ def _open_file(html: str, *, opens_browser: bool) -> None:
 
 
 def _write(
-    file: str, tokenizers: dict[str, BPETokenizer], text: str, special: special_tokens.AllowedSpecial
+    file: str,
+    tokenizers: dict[str, BPETokenizer],
+    text: str,
+    special: special_tokens.AllowedSpecial,
+    public_url: str,
 ) -> None:
-    data = page(tokenizers, text, allowed_special=special).encode()
+    data = page(tokenizers, text, allowed_special=special, public_url=public_url).encode()
     if file == "-":
         sys.stdout.buffer.write(data)
     else:

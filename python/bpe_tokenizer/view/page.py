@@ -53,6 +53,7 @@ def page(
     *,
     allowed_special: AllowedSpecial = "none",
     server: bool = False,
+    public_url: str = "",
 ) -> str:
     """Return the page as one HTML file. It runs only its own scripts, and needs no network.
 
@@ -64,10 +65,11 @@ def page(
             the switch is off at the start if it is `"none"`. A tokenizer that lacks a token of the set reads
             it as plain text.
         server: Whether the page may request `tokenizers/NAME` from the server that it comes from.
+        public_url: The address of a copy of the page that others can open; shared links lead there.
 
     Raises:
         MissingDependencyError: The installation lacks `page.html`.
-        OptionError: The text is longer than `MAX_TEXT`.
+        OptionError: The text is longer than `MAX_TEXT`, or `public_url` is not an address of the web.
         SpecialTokenError: The set names a token that no tokenizer has.
 
     Example:
@@ -82,6 +84,10 @@ def page(
             f"the text has {len(text):,} characters, and a page takes at most {MAX_TEXT:,}: "
             "shorten it, or use --plain"
         )
+    if public_url and not re.fullmatch(r"https?://[^\s#]+", public_url):
+        raise OptionError(
+            f"public_url is {shorten(public_url)}; it must be like https://example.org/page.html"
+        )
     if isinstance(allowed_special, set):
         _check_known(tokenizers, allowed_special)
     data = {
@@ -89,6 +95,7 @@ def page(
         "text": text,
         "special": sorted(allowed_special) if isinstance(allowed_special, set) else allowed_special,
         "server": server,
+        "publicUrl": public_url,
         "names": published_names(),
         "patterns": _patterns(),
         "filePatterns": file_patterns(),

@@ -73,6 +73,7 @@ def create_app(
     *,
     load: Callable[[str], BPETokenizer] | None = None,
     downloads: bool = False,
+    public_url: str = "",
     token: str = "",
     one_time_token: str = "",
 ) -> Any:
@@ -89,6 +90,7 @@ def create_app(
         load: Returns the tokenizer of a published name, of a repository of the hub (`hf:owner/name`), or of a
             path; without it, only the given ones are served.
         downloads: Whether `load` downloads what this machine lacks.
+        public_url: As in `page`.
         token: The secret part of the address: the page is at `/token/`, and at `/` without a token.
         one_time_token: `/one_time_token/` redirects to the page, once. It may be seen by others, as the
             arguments of a browser are.
@@ -107,7 +109,9 @@ def create_app(
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
     }
-    initial = page(tokenizers, text, allowed_special=allowed_special, server=True).encode()
+    initial = page(
+        tokenizers, text, allowed_special=allowed_special, server=True, public_url=public_url
+    ).encode()
     unused = [one_time_token] if one_time_token else []
     root = f"/{token}/" if token else "/"
 
@@ -384,6 +388,7 @@ def serve(
     *,
     load: Callable[[str], BPETokenizer],
     downloads: bool,
+    public_url: str,
     opens_browser: bool,
 ) -> None:
     """Print the address of the page and serve it until Ctrl-C.
@@ -398,6 +403,7 @@ def serve(
         listener: The listening socket.
         load: As in `create_app`.
         downloads: As in `create_app`.
+        public_url: As in `page`.
         opens_browser: Whether to open the page in the user's browser.
 
     Raises:
@@ -410,6 +416,7 @@ def serve(
         allowed_special,
         load=load,
         downloads=downloads,
+        public_url=public_url,
         token=token,
         one_time_token=one_time_token if opens_browser else "",
     )

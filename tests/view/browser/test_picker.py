@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.view.page import page as page_with
 from opened_pages import PageOpener, wait_until
-from page_actions import drop, wait_for_count
+from page_actions import CLIPBOARD, copied, drop, wait_for_count
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -213,6 +214,40 @@ def test_the_dialog_with_the_keyboard(
     page.keyboard.press("Enter")
     wait_for_count(page, trained.count_tokens(TEXT))
     assert page.get_by_role("dialog").count() == 0
+
+
+def test_a_link_never_holds_the_secret_of_the_server(
+    browser: Browser, address: str, small: BPETokenizer
+) -> None:
+    secret = address.rstrip("/").rpartition("/")[2]
+    page = browser.new_page()
+    page.add_init_script(CLIPBOARD)
+    page.goto(address)
+    wait_for_count(page, small.count_tokens(TEXT))
+    link = copied(page, "Copy link")
+    assert link.startswith("#s=")
+    assert secret not in link
+    assert "only this machine has this page" in page.locator(".notice").inner_text()
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Share").click()
+        page.get_by_role("menuitem", name="Save this view").click()
+    saved = Path(started.value.path()).read_text(encoding="utf-8")
+    assert secret not in saved
+    assert "connect-src 'none'" in saved
+    page.close()
+
+
+def test_links_lead_to_the_public_copy_of_the_page(
+    browser: Browser, small: BPETokenizer, tmp_path: Path
+) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(page_with({"small": small}, TEXT, public_url="https://example.org/p.html"), "utf-8")
+    page = browser.new_page()
+    page.add_init_script(CLIPBOARD)
+    page.goto(file.as_uri())
+    wait_for_count(page, small.count_tokens(TEXT))
+    assert copied(page, "Copy link").startswith("https://example.org/p.html#s=")
+    page.close()
 
 
 def test_a_name_of_the_local_server(browser: Browser, address: str, small: BPETokenizer) -> None:
