@@ -11,6 +11,7 @@ import { countMessageTokens } from "./chat_tokens.js";
 import { ChatVocabulary } from "./chat_vocabulary.js";
 import { measureWriters, writtenTokens } from "./chat_writers.js";
 import { countNoun, make, makeSwitch } from "./dom.js";
+import { TokenizerError } from "./tokenizers.js";
 
 // A pause in typing, in milliseconds, after which the conversation is encoded.
 const TYPING_PAUSE = 20;
@@ -22,7 +23,7 @@ const TYPING_PAUSE = 20;
  */
 export function createChatMode(context) {
   const { client, store, tokenizers, announce, icon } = context;
-  const { templates, default: defaultName } = context.data.chat;
+  const { templates, default: defaultName, openai, openaiIds } = context.data.chat;
   const roles = [...new Set(templates.flatMap((each) => ["system", ...Object.keys(each.roles ?? {})]))];
 
   let chat = checkedChat(store.get().chat);
@@ -44,6 +45,17 @@ export function createChatMode(context) {
     marksAssistant: flagSwitch("Assistant’s tokens", "marksAssistant"),
     addsTokens: flagSwitch("Add the tokens here", "addsTokens"),
   };
+  const tools = make("textarea", {
+    class: "field chat-paste-field", rows: 4, spellcheck: "false", "aria-label": "Tools as JSON",
+    placeholder: '[{"type": "function", "function": {"name": "weather", "parameters": {}}}]', oninput: () => change({ tools: tools.value }),
+  });
+  const thinking = make(
+    "select",
+    { class: "select small", onchange: () => change({ thinking: thinking.value }) },
+    ...[["", "by default"], ["on", "on"], ["off", "off"]].map(([value, label]) => make("option", { value }, label)),
+  );
+  const own = make("details", { class: "chat-own" }, make("summary", {}, "Tools and reasoning"), tools,
+    make("label", { class: "chat-label" }, make("span", {}, "Reasoning"), thinking));
   const idsSwitch = makeSwitch("Ids", store.get().showsIds, (isOn) => store.set({ showsIds: isOn }));
   const editor = createChatEditor({ icon, announce, roles, changed: (messages) => change({ messages, example: "" }) });
   const paste = createMessagesPaste((messages) => {
@@ -65,7 +77,7 @@ export function createChatMode(context) {
   const element = make(
     "div",
     { class: "chat-mode", "aria-busy": "false" },
-    panel("editor", "Conversation", [examples], options, editor.element, paste),
+    panel("editor", "Conversation", [examples], options, editor.element, own, paste),
     panel("result", "What the model reads", [copyJson, copyIds], result.element),
     panel("forgery", "Who can forge what", [], forgery.element),
   );
@@ -126,6 +138,7 @@ export function createChatMode(context) {
   /** Shows a state that a link or the start of the page brings. */
   function restore() {
     for (const [name, flag] of Object.entries(flags)) flag.querySelector("input").checked = chat[name];
+    [tools.value, thinking.value] = [chat.tools, chat.thinking];
     followExample();
     editor.show(chat.messages);
     refresh();
@@ -145,7 +158,7 @@ export function createChatMode(context) {
   /** Writes the chosen example anew: its attacks use the markup of the template. */
   function followExample() {
     fillPicker();
-    const known = chatExamples(template());
+    const known = chatExamples(builtIn());
     const example = known.find((each) => each.name === chat.example) ?? (chat.example === "" ? null : known[0]);
     if (example !== null && JSON.stringify(example.messages) !== JSON.stringify(chat.messages)) {
       chat = { ...chat, messages: example.messages, example: example.name };
@@ -157,20 +170,37 @@ export function createChatMode(context) {
   }
 
   function fillPicker() {
-    const automatic = make("option", { value: "" }, `Automatic (${ownTemplate().name})`);
+    const automatic = make("option", { value: "" }, runsOwn() ? "The model’s own" : `Automatic (${ownTemplate().name})`);
+    own.hidden = !isOwn();
     picker.replaceChildren(automatic, ...templates.map(({ name }) => make("option", { value: name }, name)));
     picker.value = templates.some((each) => each.name === chat.template) ? chat.template : "";
   }
 
-  function template() {
+  /** Whether the local server can run the template that the model brings. */
+  function runsOwn() {
+    return context.data.server && tokenizers.hasChat(tokenizers.selected()?.name);
+  }
+
+  function isOwn() {
+    return runsOwn() && !templates.some((each) => each.name === chat.template);
+  }
+
+  function builtIn() {
     return templates.find((each) => each.name === chat.template) ?? ownTemplate();
   }
 
-  /** The first template whose control tokens the selected tokenizer has; else the package's default. */
+  /** The first template whose control tokens the selected tokenizer has or OpenAI reserves; else the package's default. */
   function ownTemplate() {
     const added = addedTexts(tokenizers.selected());
     const fits = (each) => chatControlTokens(each).length > 0 && missingControlTokens(each, added).length === 0;
-    return templates.find(fits) ?? templates.find((each) => each.name === defaultName);
+    const name = Object.keys(reservedIds(tokenizers.selected())).length > 0 ? openai : defaultName;
+    return templates.find(fits) ?? templates.find((each) => each.name === name);
+  }
+
+  /** The ids that OpenAI reserves for control tokens of chats, which its rank files lack. */
+  function reservedIds(tokenizer) {
+    const end = tokenizer?.info.addedTokens.find(({ content }) => content === "<|endofprompt|>");
+    return openaiIds[end?.id] ?? {};
   }
 
   function addedTexts(tokenizer) {
@@ -201,24 +231,27 @@ export function createChatMode(context) {
   /** Draws the state. A change meanwhile makes it stale; then the drawing stops. */
   async function draw() {
     const tokenizer = tokenizers.selected();
-    const chosen = template();
-    const { messages, prompt, continues, marksAssistant } = chat;
-    let rendered;
-    try {
-      rendered = renderChat(chosen, messages, { prompt, continues });
-    } catch (error) {
-      if (!(error instanceof ChatRenderError)) throw error;
-      showProblem(error.message);
-      return;
-    }
+    const { messages, marksAssistant } = chat;
     if (tokenizer === null) {
       showProblem("Choose a tokenizer to see the tokens.");
       return;
     }
+    let [chosen, rendered] = [builtIn(), null];
+    try {
+      rendered = isOwn() ? await renderOwn(tokenizer) : renderChat(chosen, messages, chat);
+    } catch (error) {
+      if (!(error instanceof ChatRenderError || error instanceof TokenizerError)) throw error;
+      if (!isStale) showProblem(error.message);
+      return;
+    }
+    if (isStale) return;
+    if (isOwn()) chosen = { ...rendered.template, kind: "turns", name: "the model’s own", roles: {}, isOwn: true };
     const vocabulary = vocabularyOf(tokenizer, chosen);
     const analysis = await analyseChat(vocabulary, chosen, messages, rendered);
     if (isStale) return;
     showResult(tokenizer, chosen, vocabulary, analysis, marksAssistant);
+    forgery.element.closest("section").hidden = Boolean(chosen.isOwn);
+    if (chosen.isOwn) return;
     const { forgeries } = analysis;
     const written = await writersOf(vocabulary, chosen, writtenTokens(chosen, forgeries));
     if (isStale) return;
@@ -226,10 +259,24 @@ export function createChatMode(context) {
     forgery.show({ template: chosen, messages, missing, forgeries, writers: written });
   }
 
-  /** The vocabulary of a tokenizer, with the template's control tokens if the reader asks for them. */
+  /** The conversation as the package renders it with the model's own template, on the local server. */
+  function renderOwn({ name }) {
+    const { messages, prompt, continues, thinking: reasons } = chat;
+    let described;
+    try {
+      described = JSON.parse(chat.tools.trim() || "[]");
+    } catch (error) {
+      throw new ChatRenderError(`The tools are not JSON: ${error.message}`);
+    }
+    const variables = reasons === "" ? {} : { enable_thinking: reasons === "on" };
+    return tokenizers.renderChat(name, { messages, prompt, continues, tools: described, variables });
+  }
+
+  /** The vocabulary of a tokenizer, with OpenAI's reserved tokens, and the others of the template if the reader asks for them. */
   function vocabularyOf(tokenizer, chosen) {
-    if (!chat.addsTokens) return new ChatVocabulary(client, tokenizer);
-    return new ChatVocabulary(client, tokenizer, missingControlTokens(chosen, addedTexts(tokenizer)));
+    const reserved = reservedIds(tokenizer);
+    const missing = missingControlTokens(chosen, addedTexts(tokenizer)).filter((text) => chat.addsTokens || text in reserved);
+    return new ChatVocabulary(client, tokenizer, missing, reserved);
   }
 
   function showResult(tokenizer, chosen, vocabulary, analysis, marksAssistant) {
@@ -237,10 +284,11 @@ export function createChatMode(context) {
     const { mask, note } = marksAssistant ? assistantMask(analysis) : { mask: null, note: "" };
     const { showsIds } = store.get();
     const chip = ({ bytes, id, flags: bits }) => context.chip({ bytes, flags: bits, id: showsIds ? id : undefined });
-    const { info } = tokenizer;
-    const missing = missingControlTokens(chosen, addedTexts(tokenizer));
-    const added = vocabulary.addedTokens.slice(info.addedTokens.length);
-    result.showVocabulary(missing, added);
+    const reserved = reservedIds(tokenizer);
+    const missing = missingControlTokens(chosen, addedTexts(tokenizer)).filter((text) => !(text in reserved));
+    const added = vocabulary.addedTokens.filter(({ content }) => missing.includes(content));
+    if (tokenizers.hasChat(tokenizer.name) && !chosen.isOwn) result.showBuiltIn(chosen.name, context.data.server);
+    else result.showVocabulary(missing, added, chat.template !== "");
     result.show({ ...analysis, mask }, chip, note);
     copyIds.disabled = false;
     const present = new Set([...pieces, ...rendered.turns].map(({ message }) => message));

@@ -21,7 +21,7 @@ export async function analyseChat(vocabulary, template, messages, rendered) {
   const bytes = await vocabulary.tokenBytes(encoded.ids);
   const pieces = chatPieces(rendered);
   const control = controlTokensById(encoded, vocabulary.addedTokens);
-  const markers = [whole, encoded].map((each) => chatMarkers(template, rendered.text, each, control, pieces));
+  const markers = template.isOwn ? [] : [whole, encoded].map((each) => chatMarkers(template, rendered.text, each, control, pieces));
   return {
     messages,
     rendered,
@@ -31,7 +31,7 @@ export async function analyseChat(vocabulary, template, messages, rendered) {
     ranges: tokensOfPieces(pieces, encoded),
     isMixed: mixedTokens(encoded, pieces),
     mask: null,
-    forgeries: findForgeries(template, rendered, pieces, ...markers),
+    forgeries: template.isOwn ? [] : findForgeries(template, rendered, pieces, ...markers),
   };
 }
 
@@ -43,7 +43,7 @@ export async function analyseChat(vocabulary, template, messages, rendered) {
  * @returns {Promise<import("./chat_tokens.js").ChatEncoded>}
  */
 export function encodeRendered(vocabulary, template, rendered) {
-  const segments = rendered.segments.map(({ text, message }) => ({ text, special: message === null }));
+  const segments = rendered.segments.map(({ text, message, trusted }) => ({ text, special: trusted ?? message === null }));
   return vocabulary.encodeSegments(template, segments);
 }
 

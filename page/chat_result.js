@@ -8,7 +8,8 @@ import { countNoun, formatNumber, make } from "./dom.js";
  *   `addsSwitch` adds the template's control tokens to the vocabulary.
  * @returns {{element: HTMLElement, ids: () => Uint32Array | null,
  *   show: (analysis: import("./chat_lanes.js").ChatAnalysis, chip: Function, note: string) => void,
- *   showVocabulary: (missing: string[], added: {content: string, id: number}[]) => void,
+ *   showBuiltIn: (name: string, hasServer: boolean) => void,
+ *   showVocabulary: (missing: string[], added: {content: string, id: number}[], isChosen: boolean) => void,
  *   showProblem: (message: string) => void}}
  */
 export function createChatResult({ icon, switches, addsSwitch }) {
@@ -70,8 +71,14 @@ export function createChatResult({ icon, switches, addsSwitch }) {
       lanes.replaceChildren(...chatLanes(analysis, chip));
     },
 
-    /** Says which control tokens the vocabulary lacks, or which were added. */
-    showVocabulary(missing, added) {
+    /** Says that the model has a template of its own, which is not shown. */
+    showBuiltIn(name, hasServer) {
+      const how = hasServer ? "Choose it under Template." : "Only the local server of bpe-tokenizer view can run it.";
+      showNotice("quiet", "info", make("p", {}, `This model has its own chat template. These are the tokens of the built-in template ${name}. ${how}`));
+    },
+
+    /** Says which control tokens the vocabulary lacks, or which were added; a template that nobody chose is no reason to warn. */
+    showVocabulary(missing, added, isChosen) {
       if (added.length > 0) {
         const list = added.map(({ content, id }) => `${content} is ${id}`).join(", ");
         const text = `These special tokens are added here: ${list}. A model must be trained with them.`;
@@ -80,7 +87,7 @@ export function createChatResult({ icon, switches, addsSwitch }) {
         const text = `This tokenizer has no token for ${missing.join(", ")}. It reads this markup as plain text, so a ` +
           "message can imitate it.";
         const inPython = "In Python this is an error; the tokens below are those of plain_markup=True.";
-        showNotice("warn", "warning", make("p", {}, text), addsSwitch, make("p", { class: "chat-in-python" }, inPython));
+        showNotice(isChosen ? "warn" : "quiet", isChosen ? "warning" : "info", make("p", {}, text), addsSwitch, make("p", { class: "chat-in-python" }, inPython));
       } else {
         notice.className = "chat-problem";
         notice.replaceChildren();

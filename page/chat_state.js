@@ -3,7 +3,7 @@ import { isObject } from "./link.js";
 
 /**
  * @typedef {{messages: import("./chat_templates.js").ChatMessage[], example: string, template: string,
- *   prompt: boolean, continues: boolean, marksAssistant: boolean, addsTokens: boolean}} ChatState
+ *   tools: string, thinking: "" | "on" | "off", prompt: boolean, continues: boolean, marksAssistant: boolean, addsTokens: boolean}} ChatState
  *   `template` is "" for the tokenizer's own. `example` names the example that the messages are; "" after an edit.
  *   `addsTokens`: add the template's control tokens to a vocabulary without them.
  */
@@ -24,6 +24,8 @@ export function checkedChat(value) {
     messages: [],
     example: "plain",
     template: "",
+    tools: "",
+    thinking: "",
     prompt: true,
     continues: false,
     marksAssistant: false,
@@ -33,10 +35,10 @@ export function checkedChat(value) {
   const isMessage = (each) => isObject(each) && typeof each.role === "string" && typeof each.content === "string";
   if (Array.isArray(value.messages)) {
     const messages = value.messages.filter(isMessage).slice(0, MAX_MESSAGES);
-    state.messages = messages.map(({ role, content }) => ({ role, content }));
+    state.messages = messages;
     state.example = "";
   }
-  for (const name of ["example", "template"]) if (typeof value[name] === "string") state[name] = value[name];
+  for (const name of ["example", "template", "tools", "thinking"]) if (typeof value[name] === "string") state[name] = value[name];
   for (const name of FLAGS) if (typeof value[name] === "boolean") state[name] = value[name];
   return state;
 }
@@ -47,13 +49,13 @@ export function checkedChat(value) {
  * @returns {string}
  */
 export function messagesToJson(messages) {
-  const lines = messages.map(({ role, content }) => `  ${JSON.stringify({ role, content })}`);
+  const lines = messages.map((message) => `  ${JSON.stringify(message)}`);
   return lines.length === 0 ? "[]" : `[\n${lines.join(",\n")}\n]`;
 }
 
 /**
  * Reads messages: a list of objects with `role` and `content`, or an object with such `messages`.
- * A content is a text or a list of text parts.
+ * A content is a text or a list of text parts. Other fields, such as `tool_calls`, are for the model's own template.
  * @param {string} json
  * @returns {import("./chat_templates.js").ChatMessage[]}
  * @throws {MessagesError}
@@ -77,10 +79,10 @@ function messageFrom(value, number) {
   if (!isObject(value) || typeof value.role !== "string") {
     throw new MessagesError(`Message ${number} has no “role” that is a text.`);
   }
-  const parts = Array.isArray(value.content) ? value.content : [value.content];
+  const parts = Array.isArray(value.content) ? value.content : [value.content ?? (value.tool_calls ? "" : value.content)];
   const texts = parts.map((part) => (isObject(part) && part.type === "text" ? part.text : part));
   if (!texts.every((text) => typeof text === "string")) {
     throw new MessagesError(`The content of message ${number} is neither a text nor a list of text parts.`);
   }
-  return { role: value.role, content: texts.join("") };
+  return { ...value, content: texts.join("") };
 }

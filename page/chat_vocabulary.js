@@ -13,13 +13,15 @@ export class ChatVocabulary {
   /**
    * @param {object} client
    * @param {{key: number, info: object}} tokenizer
-   * @param {string[]} missing special tokens to add; they take the ids after the largest in use
+   * @param {string[]} missing special tokens to add
+   * @param {Record<string, number>} known ids of some of them; the others take the ids after the largest in use
    */
-  constructor(client, { key, info }, missing = []) {
+  constructor(client, { key, info }, missing = [], known = {}) {
     this.#client = client;
-    this.#missing = missing;
     this.key = key;
-    const added = missing.map((content, place) => ({ id: info.nextId + place, content, special: true }));
+    const next = Math.max(info.nextId, ...missing.map((content) => (known[content] ?? -1) + 1));
+    const added = missing.map((content, place) => ({ id: known[content] ?? next + place, content, special: true }));
+    this.#missing = added.map(({ content, id }) => [content, id]);
     this.addedTokens = [...info.addedTokens, ...added];
     /** @type {Set<string>} */
     this.addedTexts = new Set(this.addedTokens.map((token) => token.content));

@@ -404,19 +404,19 @@ export class CoreTokenizer {
    * contents never become control tokens. The ids are those of the package's chat encoding.
    *
    * @param {{text: string, special: boolean}[]} segments In sequence; `special` says that the template wrote the segment.
-   * @param {{source?: string, added?: string[]}} [options] `source`: all text that the template may write, also in other
-   *   conversations. `added`: special tokens that the tokenizer lacks; they get the ids from `nextId`.
+   * @param {{source?: string, added?: [string, number][]}} [options] `source`: all text that the template may write, also in other
+   *   conversations. `added`: special tokens that the tokenizer lacks, with their ids.
    * @returns {Encoded & {segments: Uint32Array, control: Uint32Array}} The places count in the concatenated text. `segments`
    *   has the index of the (first) segment of each token. `control` are the special tokens, and the plain ones of the template.
    */
   encodeSegments(segments, { source = "", added = [] } = {}) {
     if (!Array.isArray(segments)) throw new CoreError("segments must be a list");
-    if (!Array.isArray(added)) throw new CoreError("added must be a list of texts");
+    if (!Array.isArray(added)) throw new CoreError("added must be a list of texts and ids");
     const units = segments.reduce((sum, { text }) => sum + checkText(text).length, 0);
     return this.#run((instance) => {
       const { sizes, end } = instance.writeTexts(1, segments.map(({ text }) => text), units);
       const marked = sizes.map((size, index) => [size, Boolean(segments[index].special)]);
-      const header = { segments: marked, source: String(source), added: added.map(String) };
+      const header = { segments: marked, source: String(source), added };
       const parts = instance.call("encode_segments", instance.writeText(0, JSON.stringify(header)), end);
       return { ...encoded(instance, parts), segments: instance.words(parts[8]), control: instance.words(parts[9]) };
     });

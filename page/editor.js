@@ -10,7 +10,9 @@ const MAX_MIXED = 100_000;
 
 export class Editor {
   #mirror = make("div", { class: "editor-mirror", "aria-hidden": "true" });
-  #usesCrlf = false;
+  /** The ends of the lines, which the field turns into LF; null if all are LF. */
+  #ends = null;
+  #value = "";
   #changed;
 
   /**
@@ -31,6 +33,7 @@ export class Editor {
     this.element = make("div", { class: "editor" }, this.#mirror, this.field);
     this.setText(text);
     this.field.addEventListener("input", (event) => {
+      this.#keepEnds();
       this.#setDirection();
       this.#changed(this.text, event);
     });
@@ -41,20 +44,41 @@ export class Editor {
     this.field.addEventListener("blur", () => events.moved(null));
   }
 
-  /** The text. A field turns line ends into LF; those of a text with CRLF come back here. */
+  /** The text with its line ends. */
   get text() {
-    return this.#usesCrlf ? this.field.value.replaceAll("\n", "\r\n") : this.field.value;
+    if (this.#ends === null) return this.field.value;
+    return this.field.value.split("\n").map((line, at) => line + (this.#ends[at] ?? "")).join("");
   }
 
   setText(text) {
-    this.#usesCrlf = text.includes("\r\n") && !/(^|[^\r])\n/.test(text);
+    this.#ends = text.includes("\r") ? text.match(/\r\n|\r|\n/g) : null;
     if (this.field.value !== text) this.field.value = text;
+    this.#value = this.field.value;
     this.#setDirection();
     this.highlight(null);
   }
 
-  get usesCrlf() {
-    return this.#usesCrlf;
+  /** What to say about the line ends: nothing if all are LF. */
+  get lineEnds() {
+    if (this.#ends === null) return "";
+    return this.#ends.every((end) => end === "\r\n") ? "CRLF" : "mixed line ends";
+  }
+
+  /** After an edit, all lines outside of it keep their ends; new ones get that of the line before. */
+  #keepEnds() {
+    const [before, after] = [this.#value, this.field.value];
+    this.#value = after;
+    if (this.#ends === null) return;
+    const shorter = Math.min(before.length, after.length);
+    let [same, tail] = [0, 0];
+    while (same < shorter && before[same] === after[same]) same += 1;
+    while (tail < shorter - same && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail += 1;
+    const lines = (text) => text.split("\n").length - 1;
+    const first = lines(before.slice(0, same));
+    const added = lines(after.slice(same, after.length - tail));
+    const end = this.#ends[first - 1] ?? this.#ends[first] ?? "\n";
+    this.#ends.splice(first, lines(before.slice(same, before.length - tail)), ...Array(added).fill(end));
+    if (this.#ends.every((each) => each === "\n")) this.#ends = null;
   }
 
   /** Whether what the field holds is the given text, but for its line ends. */
@@ -101,14 +125,17 @@ export class Editor {
   }
 
   #toField(position) {
-    return this.#usesCrlf ? position - (this.text.slice(0, position).split("\r\n").length - 1) : position;
+    return this.#ends === null ? position : position - (this.text.slice(0, position).split("\r\n").length - 1);
   }
 
   #selection() {
     const { selectionStart, selectionEnd, value } = this.field;
-    if (!this.#usesCrlf) return { start: selectionStart, end: selectionEnd };
-    const newlines = (end) => value.slice(0, end).split("\n").length - 1;
-    return { start: selectionStart + newlines(selectionStart), end: selectionEnd + newlines(selectionEnd) };
+    if (this.#ends === null) return { start: selectionStart, end: selectionEnd };
+    const inText = (end) => {
+      const ended = this.#ends.slice(0, value.slice(0, end).split("\n").length - 1);
+      return end + ended.filter((each) => each === "\r\n").length;
+    };
+    return { start: inText(selectionStart), end: inText(selectionEnd) };
   }
 
   #align() {

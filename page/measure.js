@@ -90,7 +90,8 @@ export class ChipMetrics {
     const [chip, name, hex, id] = [".chip", ".chip-name", ".chip-hex", ".chip-id"].map(style);
     this.fonts = { plain: font(chip), sign: font(chip), name: font(name), hex: font(hex), id: font(id) };
     this.hexSpacing = parseFloat(hex.letterSpacing) || 0;
-    this.padding = sum(chip, "paddingInlineStart", "paddingInlineEnd");
+    // Forced colours give chips a border.
+    this.padding = sum(chip, "paddingInlineStart", "paddingInlineEnd", "borderInlineStartWidth", "borderInlineEndWidth");
     this.minimum = parseFloat(chip.minInlineSize);
     this.namePadding = sum(
       name,

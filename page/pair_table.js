@@ -46,6 +46,7 @@ export function createPairTable(tokenChip) {
     const pairs = replay.top(limit);
     const [next, highest] = [replay.merges[replay.step], pairs[0]?.count ?? 1];
     const kept = new Map();
+    table.style.setProperty("--count-width", `${Math.max(4, formatNumber(highest).length)}ch`);
     for (const [index, { left, right, count }] of pairs.entries()) {
       const key = `${left} ${right}`;
       const row = made.get(key) ?? pairRow(left, right, key);

@@ -31,11 +31,19 @@ const NAMES = new Map(Object.entries({
   "\ufeff": "BOM",
   "\u007f": "DEL",
   "\u0085": "NEL",
+  "\u115f": "HCF",
+  "\u1160": "HJF",
+  "\u2800": "BLANK",
+  "\u3164": "HF",
+  "\uffa0": "HHF",
 }));
 const CONTROLS = (
   "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
 ).split(" ");
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Zs}\u034f\ufe00-\ufe0f]/u;
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Zs}\u034f\u115f\u1160\u2800\u3164\ufe00-\ufe0f\uffa0]/u;
+// A mark without a letter before it is drawn on a dotted circle.
+const MARK = /^\p{M}/u;
+const CIRCLE = "\u25cc";
 const SIGNS = new Map([[" ", "·"], ["\n", "↵"], ["\t", "→"], ["\r", "␍"]]);
 
 /**
@@ -104,7 +112,9 @@ function characterLength(bytes, at) {
  * @returns {{text: string, kind: "plain" | "sign" | "name"}[]}
  */
 export function visibleParts(text, showsSpaces) {
-  if (!showsSpaces || !INVISIBLE.test(text)) return text === "" ? [] : [{ text, kind: "plain" }];
+  if (!showsSpaces || !INVISIBLE.test(text)) {
+    return text === "" ? [] : [{ text: MARK.test(text) ? CIRCLE + text : text, kind: "plain" }];
+  }
   const parts = [];
   const add = (added, kind) => {
     const last = parts.at(-1);
@@ -116,7 +126,7 @@ export function visibleParts(text, showsSpaces) {
     // A joiner or variation selector inside an emoji is a part of its shape.
     const isShaping = /[\u200d\ufe00-\ufe0f]/.test(character) && previous !== "" &&
       previous === parts.at(-1)?.text.slice(-previous.length);
-    if (isShaping || !INVISIBLE.test(character)) add(character, "plain");
+    if (isShaping || !INVISIBLE.test(character)) add(previous === "" && MARK.test(character) ? CIRCLE + character : character, "plain");
     else if (SIGNS.has(character)) add(SIGNS.get(character), "sign");
     else add(characterName(character), "name");
     previous = INVISIBLE.test(character) && !isShaping ? "" : character;

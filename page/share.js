@@ -119,8 +119,10 @@ export class ShareMenu {
     const write = (id, value) => {
       page.querySelector(`#${id}`).textContent = JSON.stringify(value).replaceAll("<", "\\u003c");
     };
-    write("data", { ...data, server: false, state: this.#state() });
-    write("tokenizers", tokenizers.origins());
+    const origins = tokenizers.origins();
+    const ownChats = origins.map(({ name }) => name).filter((name) => tokenizers.hasChat(name));
+    write("data", { ...data, server: false, ownChats, state: this.#state() });
+    write("tokenizers", origins);
     const policy = page.querySelector("meta[http-equiv]");
     policy.content = policy.content.replace("connect-src 'self'", "connect-src 'none'");
     downloadFile("piecewise.html", `<!DOCTYPE html>\n${page.outerHTML}`, "text/html");

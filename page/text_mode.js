@@ -271,7 +271,7 @@ export function createTextMode(context, createMerges) {
       textCounts.replaceChildren(
         make("span", {}, countNoun(characterCount, "character")),
         make("span", {}, countNoun(byteCount, "byte")),
-        ...(editor.usesCrlf ? [make("span", { class: "tag", title: "Lines end in CRLF, and stay so." }, "CRLF")] : []),
+        ...(editor.lineEnds ? [make("span", { class: "tag", title: "Lines keep their ends." }, editor.lineEnds)] : []),
       );
     }
     if (followsCaret && document.activeElement === editor.field && text === store.get().text) {

@@ -76,7 +76,10 @@ export class Tokenizers {
     this.#client = client;
     this.#store = store;
     this.#data = data;
-    for (const { name, ...origin } of embedded) this.#entries.set(name, { name, source: "embedded", loading: null, loaded: null, origin });
+    for (const { name, ...origin } of embedded) {
+      const chat = data.ownChats.includes(name) ? name : null;
+      this.#entries.set(name, { name, source: "embedded", loading: null, loaded: null, origin, chat });
+    }
     store.subscribe((state, before) => {
       if (state.tokenizers !== before.tokenizers) this.#tell();
     });
@@ -112,8 +115,8 @@ export class Tokenizers {
   }
 
   /** Adds a loaded tokenizer; one of the same name takes its place. */
-  add({ key, name, info }, origin, source = "trained") {
-    this.#entries.set(name, { name, source, loading: null, loaded: { key, name, info }, origin });
+  add({ key, name, info }, origin, source = "trained", chat = null) {
+    this.#entries.set(name, { name, source, loading: null, loaded: { key, name, info }, origin, chat });
     this.#tell();
   }
 
@@ -168,10 +171,10 @@ export class Tokenizers {
     }
     const isRanks = /\.tiktoken$/i.test(file.name) || RANK_FILE.test(await file.slice(0, 1000).text());
     const read = () => (this.#data.server ? this.#readOnServer(files) : this.#readJson(files));
-    const { origin, ...loaded } = isRanks ? await this.#readRanks(file, options) : await read();
+    const { origin, chat, ...loaded } = isRanks ? await this.#readRanks(file, options) : await read();
     const stem = options.published ?? (file.name.replace(/([-_.]?vocab)?\.(json|tiktoken|model|gguf)$/i, "") || file.name);
     const name = this.#freeName(stem);
-    this.add({ ...loaded, name }, origin, "file");
+    this.add({ ...loaded, name }, origin, "file", chat);
     return name;
   }
 
@@ -206,15 +209,33 @@ export class Tokenizers {
   async #readOnServer(files) {
     const [{ name }] = files;
     const query = new URLSearchParams(files.flatMap((file) => [["name", file.name], ["size", file.size]]));
-    const packed = await this.#request(name, `files?${query}`, { method: "POST", body: new Blob(files) });
+    const { packed, chat } = await this.#requestPacked(name, `files?${query}`, { method: "POST", body: new Blob(files) });
     try {
-      return { ...await this.#load({ packed }), origin: { packed } };
+      return { ...await this.#load({ packed }), origin: { packed }, chat };
     } catch (error) {
       throw new TokenizerError(`${name}: ${error.message}`);
     }
   }
 
-  /** The bytes that the local server answers with. `name` begins the message of an error. */
+  async #requestPacked(name, path, options) {
+    const answer = await this.#request(name, path, options);
+    const chat = answer.headers.get("X-Chat");
+    return { packed: new Uint8Array(await answer.arrayBuffer()), chat: chat && decodeURIComponent(chat) };
+  }
+
+  /** Whether the model of a name has a chat template of its own, which only the local server can run. */
+  hasChat(name) {
+    return Boolean(this.#entries.get(name)?.chat);
+  }
+
+  /** The conversation in the model's own template. */
+  async renderChat(name, conversation) {
+    const query = new URLSearchParams({ name: this.#entries.get(name).chat });
+    const answer = await this.#request(name, `chat?${query}`, { method: "POST", body: JSON.stringify(conversation) });
+    return answer.json();
+  }
+
+  /** The answer of the local server. `name` begins the message of an error. */
   async #request(name, path, options) {
     let answer;
     try {
@@ -228,7 +249,7 @@ export class Tokenizers {
       const message = await answer.text();
       throw new TokenizerError(message.startsWith(name) ? message : `${name}: ${message}`, { name });
     }
-    return new Uint8Array(await answer.arrayBuffer());
+    return answer;
   }
 
   #freeName(name) {
@@ -282,8 +303,8 @@ export class Tokenizers {
       const what = `Drop ${published?.file ?? repository} here to use it.`;
       throw new TokenizerError(`This page does not contain ${name}, and it requests nothing. ${what}`, { name });
     }
-    const packed = await this.#request(name, `tokenizers/${encodeURIComponent(name)}`);
-    const entry = { name, source: "published", loading: null, loaded: null, origin: { packed } };
+    const { packed, chat } = await this.#requestPacked(name, `tokenizers/${encodeURIComponent(name)}`);
+    const entry = { name, source: "published", loading: null, loaded: null, origin: { packed }, chat };
     this.#entries.set(name, entry);
     return entry;
   }

@@ -87,7 +87,7 @@ test("segments keep contents from becoming control tokens", () => {
   assert.equal(found.ends.at(-1), 7 + 8 + 8);
   assert.deepEqual([...found.control], tokenizer.info.addedTokens.filter((it) => it.special).map((it) => it.id));
   const { nextId } = tokenizer.info;
-  const more = tokenizer.encodeSegments([{ text: "<x>", special: true }, { text: "<x>", special: false }], { added: ["<x>"] });
+  const more = tokenizer.encodeSegments([{ text: "<x>", special: true }, { text: "<x>", special: false }], { added: [["<x>", nextId]] });
   assert.deepEqual([...more.ids], [nextId, ...tokenizer.encodeIds("<x>")]);
   assert.equal(more.control.at(-1), nextId);
 });

@@ -212,3 +212,30 @@ def test_it_listens_on_this_machine_only() -> None:
         assert address == "127.0.0.1"
         with pytest.raises(OptionError, match=f"port {port} cannot be used"):
             open_socket(port)
+
+
+def test_a_conversation_in_the_template_of_a_model(tmp_path: Path) -> None:
+    pytest.importorskip("starlette", reason="the local page needs starlette")
+    if not HAS_CORE:
+        pytest.skip("page.html is missing: run `make wasm`")
+    BPETokenizer().train("low low", 258, verbose=False).save(tmp_path)
+    plain = BPETokenizer.load(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text("{{ messages[0].content }}", encoding="utf-8")
+    own = BPETokenizer.load(tmp_path)
+    app = create_app({"own": own, "plain": plain}, "", load=BPETokenizer.load)
+    assert ask(app, "GET", "/tokenizers/own").headers["x-chat"] == "own"
+    assert "x-chat" not in ask(app, "GET", "/tokenizers/plain").headers
+    body = json.dumps({"messages": [{"role": "user", "content": "low"}]}).encode()
+
+    def chat(name: str, body: bytes, **headers: str) -> Answer:
+        headers = {"content_length": str(len(body))} | headers
+        return ask(app, "POST", "/chat", query=urlencode({"name": name}), body=body, **headers)
+
+    answer = chat("own", body)
+    assert (answer.status, json.loads(answer.body)["text"]) == (200, "low")
+    assert chat("plain", body).status == chat("other", body).status == chat("own", b"{").status == 404
+    assert chat("own", body, origin="https://evil.example").status == 400
+    assert chat("own", body, content_length="9" * 9).status == 413
+    files = {each.name: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()}
+    kept = post(app, {"tokenizer.json": files.pop("tokenizer.json"), **files}).headers["x-chat"]
+    assert chat(kept, body).status == 200

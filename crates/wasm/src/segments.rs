@@ -15,8 +15,8 @@ pub struct Chat {
     segments: Vec<(usize, bool)>,
     /// All text that the template may write as markup.
     source: String,
-    /// Special tokens that the tokenizer lacks.
-    added: Vec<String>,
+    /// Special tokens that the tokenizer lacks, with the ids that they get.
+    added: Vec<(String, u32)>,
 }
 
 impl Tokenizer {
@@ -51,23 +51,22 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// This tokenizer with further special tokens, which take the ids after the largest. The last such tokenizer is kept.
-    fn adding(&mut self, texts: &[String]) -> Result<&mut Self> {
-        if texts.is_empty() {
+    /// This tokenizer with further special tokens. The last such tokenizer is kept.
+    fn adding(&mut self, tokens: &[(String, u32)]) -> Result<&mut Self> {
+        if tokens.is_empty() {
             return Ok(self);
         }
-        let kept = self.extended.take().filter(|(known, _)| known == texts);
+        let kept = self.extended.take().filter(|(known, _)| known == tokens);
         let made = match kept {
             Some((_, made)) => made,
             None => {
                 let model = self.encoder.model();
-                let (mut added, ids) = (model.added().to_vec(), model.n_vocab() as u32..);
-                let more = texts.iter().zip(ids);
-                added.extend(more.map(|(text, id)| AddedToken::special(text, id)));
+                let mut added = model.added().to_vec();
+                added.extend(tokens.iter().map(|(text, id)| AddedToken::special(text, *id)));
                 let (model, roles) = (model.with_added(added)?, self.roles.clone());
                 Box::new(Self::new(model, roles)?)
             }
         };
-        Ok(&mut self.extended.insert((texts.to_vec(), made)).1)
+        Ok(&mut self.extended.insert((tokens.to_vec(), made)).1)
     }
 }

@@ -28,7 +28,7 @@ pub struct Tokenizer {
     ids: Vec<u32>,
     pub(crate) found: FoundTokens,
     /// This tokenizer with the special tokens that the last chat added.
-    pub(crate) extended: Option<(Vec<String>, Box<Tokenizer>)>,
+    pub(crate) extended: Option<(Vec<(String, u32)>, Box<Tokenizer>)>,
 }
 
 /// The tokens of a text, in columns.

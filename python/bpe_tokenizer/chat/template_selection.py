@@ -17,11 +17,11 @@ from bpe_tokenizer.compiled import CompiledModel
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 from bpe_tokenizer.model import AddedToken
 
-__all__ = ["named_special_tokens", "select_template", "with_control_tokens"]
+__all__ = ["OPENAI_CONTROL_IDS", "named_special_tokens", "select_template", "with_control_tokens"]
 
 # OpenAI reserves ids for the control tokens of chats, which its rank files lack. The encodings by the id of
 # their `<|endofprompt|>`: cl100k_base and o200k_base. Source: tiktokenizer, see the template `gpt-4`.
-_OPENAI_CONTROL_IDS = {
+OPENAI_CONTROL_IDS = {
     100276: {"<|im_start|>": 100264, "<|im_end|>": 100265, "<|im_sep|>": 100266},
     200018: {"<|im_start|>": 200264, "<|im_end|>": 200265, "<|im_sep|>": 200266},
 }
@@ -29,7 +29,7 @@ _OPENAI_CONTROL_IDS = {
 
 def _openai_control_ids(compiled: CompiledModel) -> Mapping[str, int]:
     """Return the ids of OpenAI's control tokens that the model lacks and has free."""
-    ids = _OPENAI_CONTROL_IDS.get(compiled.special.get("<|endofprompt|>", -1), {})
+    ids = OPENAI_CONTROL_IDS.get(compiled.special.get("<|endofprompt|>", -1), {})
     core = compiled.model.core
     return {text: id_ for text, id_ in ids.items() if text not in compiled.added and core.token(id_) is None}
 
@@ -37,7 +37,7 @@ def _openai_control_ids(compiled: CompiledModel) -> Mapping[str, int]:
 def _default_template(compiled: CompiledModel) -> Template:
     """Return the template of a model without one; OpenAI's if it has its control tokens or room for them."""
     name = DEFAULT_TEMPLATE
-    if ids := _OPENAI_CONTROL_IDS.get(compiled.special.get("<|endofprompt|>", -1), {}):
+    if ids := OPENAI_CONTROL_IDS.get(compiled.special.get("<|endofprompt|>", -1), {}):
         added = {*compiled.added}
         harmony: Sequence[str] = getattr(BUILT_IN[HARMONY_TEMPLATE], "control_tokens", ())
         if added >= {*harmony}:

@@ -90,6 +90,8 @@ def page(
         )
     if isinstance(allowed_special, set):
         _check_known(tokenizers, allowed_special)
+    from bpe_tokenizer.view.own_chat import has_own_template
+
     data = {
         "version": _version(),
         "text": text,
@@ -100,6 +102,8 @@ def page(
         "patterns": _patterns(),
         "filePatterns": file_patterns(),
         "chat": _chat_data(),
+        # Those with a chat template, which the local server renders.
+        "ownChats": [name for name, tokenizer in tokenizers.items() if has_own_template(tokenizer)],
     }
     fields = {
         "connect": _connections(server),
@@ -191,8 +195,10 @@ def file_patterns() -> dict[str, Any]:
 def _chat_data() -> dict[str, Any]:
     """The built-in chat templates, each with all text that it may write as markup."""
     from bpe_tokenizer.chat.builtin_templates import BUILT_IN, templates_data
+    from bpe_tokenizer.chat.template_selection import OPENAI_CONTROL_IDS
 
     data = templates_data()
+    data["openaiIds"] = OPENAI_CONTROL_IDS
     for template in data["templates"]:
         template["source"] = BUILT_IN[template["name"]].source
     return data

@@ -1,8 +1,8 @@
 """A local server for the page, and for the tokenizers that the page asks for by name or sends as files.
 
-It gets no text: the page works in the browser. It serves one user of this machine, and trusts no request:
-not of other pages in its browser, not of other users. The address holds a secret token. Work and memory are
-bounded, whatever is sent.
+It gets no text but conversations for a model's own chat template: the page works in the browser. It serves
+one user of this machine, and trusts no request: not of other pages in its browser, not of other users. The
+address holds a secret token. Work and memory are bounded, whatever is sent.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import hmac
 import io
+import json
 import logging
 import os
 import secrets
@@ -22,11 +23,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Mutable
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
 
 from bpe_tokenizer.errors import HubError, OptionError, TokenizerError, shorten
 from bpe_tokenizer.formats.names import HUB_PREFIX
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.special_tokens import AllowedSpecial
+from bpe_tokenizer.view.own_chat import has_own_template, render_own
 from bpe_tokenizer.view.page import content_security_policy, packed_gzip, page, published_names
 
 if TYPE_CHECKING:
@@ -48,6 +51,9 @@ _MAX_REQUESTS = 8
 # The files of one tokenizer. `tokenizers.js` has the same number of bytes.
 _MAX_FILES = 16
 _MAX_BYTES = 200_000_000
+# A conversation, and how many tokenizers stay loaded for conversations.
+_MAX_CONVERSATION = 5_000_000
+_MAX_LOADED = 4
 # Connections, and seconds for a client to send a request, its body, or to take an answer.
 _MAX_CONNECTIONS = 64
 _REQUEST_SECONDS = 10
@@ -77,11 +83,12 @@ def create_app(
     token: str = "",
     one_time_token: str = "",
 ) -> Any:
-    """Return the ASGI application: the page, and next to it `tokenizers/NAME` and `files`.
+    """Return the ASGI application: the page, and next to it `tokenizers/NAME`, `files` and `chat`.
 
-    A name is that of a given tokenizer, or a published one. `files` takes the files of a tokenizer, and
-    answers with the packed model. The application answers only requests to this machine's own names, and
-    sends no header that lets pages of other origins read its answers.
+    A name is that of a given tokenizer, or a published one. `files` takes the files of a tokenizer. Both
+    answer with the packed model, and a header tells whether the model has a chat template, which `chat` uses.
+    The application answers only requests to this machine's own names, and sends no header that lets pages of
+    other origins read its answers.
 
     Args:
         tokenizers: The tokenizers by name; the page contains them.
@@ -152,15 +159,25 @@ def create_app(
 
     async def get_tokenizer(request: Any, send: _Send) -> None:
         _check_origin(request.headers)
-        await send_packed(send, await packed.get(request.path_params["name"]), request.method)
+        name = request.path_params["name"]
+        await send_packed(send, await packed.get(name), request.method, name)
 
     async def read_files(request: Any, send: _Send) -> None:
         _check_origin(request.headers)
-        await send_packed(send, await packed.read(request), request.method)
+        name, body = await packed.read(request)
+        await send_packed(send, body, request.method, name)
 
-    async def send_packed(send: _Send, body: bytes, method: str) -> None:
+    async def render_chat(request: Any, send: _Send) -> None:
+        _check_origin(request.headers)
+        answer = await packed.chat(request)
         await asyncio.wait_for(
-            _send(send, body, "application/octet-stream", headers, has_body=method != "HEAD"),
+            _send(send, answer, "application/json", headers, has_body=True), _ANSWER_SECONDS
+        )
+
+    async def send_packed(send: _Send, body: bytes, method: str, name: str) -> None:
+        more = {"X-Chat": quote(name)} if packed.has_chat(name) else {}
+        await asyncio.wait_for(
+            _send(send, body, "application/octet-stream", headers | more, has_body=method != "HEAD"),
             _ANSWER_SECONDS,
         )
 
@@ -170,6 +187,7 @@ def create_app(
         # The name of a tokenizer may be a path.
         routing.Route(f"{path}tokenizers/{{name:path}}", Application(get_tokenizer), methods=["GET"]),
         routing.Route(f"{path}files", Application(read_files), methods=["POST"]),
+        routing.Route(f"{path}chat", Application(render_chat), methods=["POST"]),
     ]
     if token:  # says what is missing
         routes.append(routing.Route("/", Application(get_page), methods=["GET"]))
@@ -196,6 +214,10 @@ class _PackedTokenizers:
         self._load = load
         self._downloads = downloads
         self._packed: dict[str, bytes] = {}
+        self._given = given
+        # Those with a chat template, the last used at the end.
+        self._loaded: dict[str, BPETokenizer] = {}
+        self._files = 0
         self._requests = 0
         self._lock = asyncio.Lock()
 
@@ -215,8 +237,38 @@ class _PackedTokenizers:
                 self._packed[name] = await _in_thread(self._pack, name)
         return self._packed[name]
 
-    async def read(self, request: Any) -> bytes:
-        """Return the packed tokenizer of the files in a request.
+    def has_chat(self, name: str) -> bool:
+        """Return whether a tokenizer that was packed has a chat template."""
+        return name in self._loaded or (name in self._given and has_own_template(self._given[name]))
+
+    async def chat(self, request: Any) -> bytes:
+        """Return a conversation in the chat template of the tokenizer that the query names, as JSON.
+
+        Raises:
+            _RequestError: The request is refused.
+        """
+        name = request.query_params.get("name", "")
+        async with self._turn():
+            size = request.headers.get("content-length", "")
+            if not size.isdecimal() or int(size) > _MAX_CONVERSATION:
+                raise _RequestError(413, f"a conversation has at most {_MAX_CONVERSATION:,} bytes")
+            body = await asyncio.wait_for(_body(request, int(size)), _BODY_SECONDS)
+            tokenizer = self._loaded.get(name) or self._given.get(name)
+            if tokenizer is None or not has_own_template(tokenizer):
+                raise _RequestError(404, f"{shorten(name)[1:-1]} is not loaded, or has no chat template")
+            return await _in_thread(lambda: json.dumps(render_own(tokenizer, body)).encode())
+
+    def _keep(self, name: str, tokenizer: BPETokenizer) -> bytes:
+        """Pack a tokenizer, and keep it for conversations."""
+        if has_own_template(tokenizer):
+            self._loaded.pop(name, None)
+            self._loaded[name] = tokenizer
+            while len(self._loaded) > _MAX_LOADED:
+                del self._loaded[next(iter(self._loaded))]
+        return packed_gzip(tokenizer)
+
+    async def read(self, request: Any) -> tuple[str, bytes]:
+        """Return a name for the files in a request, and their packed tokenizer.
 
         The body is all files, and the query has the `name` and the `size` of each. The first is the
         tokenizer, and the others are beside it.
@@ -229,7 +281,9 @@ class _PackedTokenizers:
         names, sizes = _files(request.query_params)
         async with self._turn():
             body = await asyncio.wait_for(_body(request, sum(sizes)), _BODY_SECONDS)
-            return await _in_thread(self._read, names, sizes, body)
+            self._files += 1
+            name = f"files/{self._files}"
+            return name, await _in_thread(self._read, name, names, sizes, body)
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -251,7 +305,7 @@ class _PackedTokenizers:
         assert self._load is not None or name in self._loaders
         load = self._loaders.get(name) or partial(self._load, name)  # type: ignore[arg-type]
         try:
-            return packed_gzip(load())
+            return self._keep(name, load())
         except HubError:
             if self._downloads:
                 raise
@@ -261,7 +315,7 @@ class _PackedTokenizers:
                 "and start it again with --download",
             ) from None
 
-    def _read(self, names: list[str], sizes: list[int], body: bytes) -> bytes:
+    def _read(self, kept: str, names: list[str], sizes: list[int], body: bytes) -> bytes:
         """Read files as the package reads those of a directory."""
         assert self._load is not None
         content = io.BytesIO(body)
@@ -274,7 +328,7 @@ class _PackedTokenizers:
             # The files beside a tokenizer.json count with its directory only.
             path = directory if names[0] == "tokenizer.json" else str(Path(directory, names[0]))
             try:
-                return packed_gzip(self._load(path))
+                return self._keep(kept, self._load(path))
             except TokenizerError as error:
                 # The user knows the names of the files, but not the directory.
                 message = str(error).replace(f"{directory}{os.sep}", "").replace(directory, names[0])

@@ -402,3 +402,61 @@ def test_printing_shows_the_tokens(open_page: PageOpener, tokenizer: BPETokenize
     page.emulate_media(media="print")
     assert page.locator("[role=option]").count() == tokenizer.count_tokens(CORPUS * 3)
     assert page.locator(".editor-panel").is_hidden()
+
+
+def test_marks_without_a_letter_are_drawn_on_a_circle(open_page: PageOpener) -> None:
+    text = "\u0301\u0301 \u0940"
+    tokenizer = BPETokenizer("gpt2", None).train([text] * 3, 264, verbose=False)
+    page = open_page({"marks": tokenizer}, text)
+    wait_for_count(page, tokenizer.count_tokens(text))
+    shown = "".join(page.locator("[role=option] .chip-text").all_inner_texts())
+    assert shown.startswith("\u25cc\u0301")
+    assert "\u25cc\u0940" in shown
+
+
+def test_characters_without_a_shape_have_names(open_page: PageOpener) -> None:
+    text = "\u115f\u3164\u2800\uffa0"
+    tokenizer = BPETokenizer("gpt2", None).train([text] * 3, 270, verbose=False)
+    page = open_page({"fillers": tokenizer}, text)
+    wait_for_count(page, tokenizer.count_tokens(text))
+    assert page.locator("[role=option] .chip-name").all_inner_texts() == ["HCF", "HF", "BLANK", "HHF"]
+
+
+def test_an_edit_keeps_the_line_ends_of_other_lines(open_page: PageOpener) -> None:
+    text = "one\r\ntwo\nthree\rfour\r\n"
+    tokenizer = BPETokenizer("gpt2", None).train("one two", 257, verbose=False)
+    page = open_page({"bytes": tokenizer}, text)
+    wait_for_count(page, tokenizer.count_tokens(text))
+    assert page.locator(".text-counts .tag").inner_text() == "mixed line ends"
+    field = page.locator("#text")
+
+    def edit(start: int, end: int, keys: str) -> None:
+        field.evaluate("(each, [start, end]) => each.setSelectionRange(start, end)", [start, end])
+        field.focus()
+        page.keyboard.press("Backspace") if keys == "" else page.keyboard.type(keys)
+
+    edit(4, 4, "x")
+    wait_for_count(page, tokenizer.count_tokens("one\r\nxtwo\nthree\rfour\r\n"))
+    edit(3, 3, "\n")
+    wait_for_count(page, tokenizer.count_tokens("one\r\n\r\nxtwo\nthree\rfour\r\n"))
+    edit(9, 10, "")
+    after = "one\r\n\r\nxtwothree\rfour\r\n"
+    wait_for_count(page, tokenizer.count_tokens(after))
+    page.locator("[role=option]").nth(after.index("four")).click()
+    start = after.replace("\r\n", "\n").index("four")
+    selected = "each => [each.selectionStart, each.selectionEnd]"
+    assert field.evaluate(selected) == [start, start + 1]
+
+
+@pytest.mark.parametrize("forced", ["none", "active"])
+def test_the_last_chip_of_a_row_is_whole(open_page: PageOpener, forced: str) -> None:
+    tokenizer = BPETokenizer("gpt2", None).train("low lower", 258, verbose=False)
+    text = "low lower <|end|> " * 60
+    page = open_page({"one": tokenizer}, text, forced_colors=forced)
+    wait_for_count(page, tokenizer.count_tokens(text))
+    clipped = page.evaluate(
+        """[...document.querySelectorAll(".token-row")].filter(row =>
+            row.lastElementChild.getBoundingClientRect().right
+                > row.getBoundingClientRect().right + 0.6).length"""
+    )
+    assert clipped == 0

@@ -271,3 +271,18 @@ def test_accessibility_and_widths(
     page.wait_for_timeout(500)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert accessibility_violations(page, ".training") == []
+
+
+def test_large_counts_are_beside_their_bars(open_page: PageOpener) -> None:
+    page = open_page({}, "")
+    page.get_by_role("tab", name="Training").click()
+    page.get_by_label("Text to learn from").fill("ab " * 123_456)
+    page.get_by_role("button", name="Train", exact=True).click()
+    wait_until(page, "document.querySelector('.pair-count > span:last-child')?.textContent === '123,456'")
+    gap = page.evaluate(
+        """(() => {
+            const [bar, count] = document.querySelector("td.pair-count").children
+            return count.getBoundingClientRect().left - bar.getBoundingClientRect().right
+        })()"""
+    )
+    assert gap >= 0
