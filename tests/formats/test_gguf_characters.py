@@ -126,21 +126,6 @@ def characters_and(**words: float) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    "scores",
-    [
-        characters_and(aa=-1, ab=-1, aba=-1),
-        characters_and(ba=-2, bb=-2, abb=-1),
-        characters_and(ab=-2, bb=-2, bab=-1),
-        characters_and(ba=-2, bb=-2, bab=-1),
-        characters_and(aa=-3, aab=-2, baa=-3, baaaa=-2),
-    ],
-)
-def test_equal_scores_whose_places_decide(scores: dict[str, float]) -> None:
-    with pytest.raises(FormatError, match="have the same score, so their places in a text decide"):
-        merges_from_scores(scores)
-
-
-@pytest.mark.parametrize(
     ("scores", "merges"),
     [
         # Of three equal scores, two are of tokens that merging does not make.

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.errors import FormatError, TokenizerError
+from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.formats import base64_json, gguf, gpt2, huggingface, minbpe, tekken, tiktoken
-from bpe_tokenizer.formats.json_file import Field, read_step
-from bpe_tokenizer.model import NORMALIZERS, PRE_TOKENIZERS, Model
+from bpe_tokenizer.model import Model
 from hf_files import good, good_characters
 from mutations import break_bytes, break_json, break_numbers, hopeless
 from tekken_files import tekken_document
@@ -162,27 +161,6 @@ def test_base64_json(tmp_path: Path, bounded: None) -> None:
     _loaded(base64_json.load, path, "", data)
     broken = itertools.chain(hopeless(), break_json(json.loads(data), 500), break_bytes(data, 300))
     attempt(base64_json.load, tmp_path / "broken.json", broken, "")
-
-
-def test_a_message_shows_as_much_of_a_value_as_fits() -> None:
-    value = ["\\p{L}" * 30, "Isolated" * 30, False]
-    step = Field(Path("tokenizer_config.json"), "bpe_tokenizer.pre_tokenizers[0]", value)
-    with pytest.raises(FormatError) as refused:
-        read_step(step, {**NORMALIZERS, **PRE_TOKENIZERS})
-    message = str(refused.value)
-    assert len(message) == 300
-    assert message.startswith("tokenizer_config.json: bpe_tokenizer.pre_tokenizers[0]: ['")
-    assert "...] is not a step; use one of NFC, " in message
-
-
-def test_a_message_shows_as_much_of_a_value_of_another_type_as_fits() -> None:
-    step = {"Sequence": {"id": "A" * 30, "type_id": 0}}
-    version = Field(
-        Path("d" * 200), "version", {"pair": [step, step], "single": [step, step], "type": "x" * 90}
-    )
-    with pytest.raises(FormatError, match=r"version: must be a string, not \{") as refused:
-        version.text()
-    assert len(str(refused.value)) == 300
 
 
 def test_whatever_it_is(tmp_path: Path, bounded: None) -> None:

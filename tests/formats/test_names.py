@@ -152,29 +152,6 @@ def test_only_a_permitted_download_touches_the_network(
     assert server.requests == ["/o200k_base.tiktoken"]
 
 
-def test_a_damaged_file_is_not_used(
-    server: FileServer, cache: Path, encodings: dict[str, PublishedEncoding]
-) -> None:
-    path = keep(cache, encodings["o200k_base"], TINY[:-9])
-    with pytest.raises(HubError, match=r"^gpt-4o: no intact o200k_base\.tiktoken is on this machine"):
-        BPETokenizer.load("gpt-4o")
-    server.files["/o200k_base.tiktoken"] = GPT2
-    with pytest.raises(FormatError, match="downloaded file has the SHA-256"):
-        BPETokenizer.load("gpt-4o", download=True)
-    server.files["/o200k_base.tiktoken"] = TINY
-    assert BPETokenizer.load("gpt-4o", download=True).encode("abc") == [257]
-    assert path.read_bytes() == TINY
-
-
-@pytest.mark.usefixtures("encodings")
-def test_without_a_cache(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
-    with pytest.raises(HubError, match=r"no cache, as TIKTOKEN_CACHE_DIR is empty.*download=True"):
-        BPETokenizer.load("gpt-4o")
-    assert BPETokenizer.load("gpt-4o", download=True).encode("abc") == [257]
-    assert len(server.requests) == 1
-
-
 @pytest.mark.usefixtures("encodings")
 @pytest.mark.parametrize("library", [True, False])
 def test_offline_nothing_is_downloaded(

@@ -49,17 +49,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-NAMES = [
-    "minbpe",
-    "base64-json",
-    "base64-json (lesson)",
-    "tiktoken",
-    "tekken",
-    "huggingface",
-    "gpt2 (vocabulary)",
-    "gpt2 (merges)",
-    "gguf",
-]
+NAMES = ["minbpe", "base64-json", "base64-json (lesson)", "tiktoken", "tekken", "huggingface", "gguf"]
+NAMES += ["gpt2 (vocabulary)", "gpt2 (merges)"]
 
 
 def test_every_format_is_here(directory: Path) -> None:
@@ -136,10 +127,21 @@ def test_a_directory_is_what_its_usual_files_are(directory: Path, tmp_path: Path
     assert detect(tmp_path) == (get_format("minbpe"), tmp_path / "tokenizer.json")
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_merges_without_a_version_and_with_blank_lines(end: bytes, tmp_path: Path) -> None:
-    (tmp_path / "merges.txt").write_bytes(end.join([b"", b"E X", b"", b"\xc4\xa0 a", b"EX \xc4\xa0a", b""]))
-    assert detect(tmp_path / "merges.txt")[0].name == "gpt2"
+BLANK_LINES = [b"", b"E X", b"", b"\xc4\xa0 a", b"EX \xc4\xa0a", b""]
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"\n".join(BLANK_LINES), "gpt2"),
+        (b"\r\n".join(BLANK_LINES), "gpt2"),
+        (b"AA== 0\n", "tiktoken"),
+        (json.dumps(bytes_vocab()).encode(), "gpt2"),
+    ],
+)
+def test_small_files(data: bytes, name: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(data)
+    assert detect(tmp_path / "x")[0].name == name
 
 
 def test_openais_names(directory: Path, tmp_path: Path) -> None:
@@ -152,10 +154,8 @@ def test_openais_names(directory: Path, tmp_path: Path) -> None:
 def test_a_directory_of_several_tokenizers(directory: Path, tmp_path: Path) -> None:
     for name in ("minbpe", "tekken"):
         (tmp_path / name).write_bytes((directory / name).read_bytes())
-    with pytest.raises(
-        FormatError,
-        match=r"holds several tokenizers \(minbpe, tekken; minbpe, tekken\); give the path of one",
-    ):
+    message = r"holds several tokenizers \(minbpe, tekken; minbpe, tekken\); give the path of one"
+    with pytest.raises(FormatError, match=message):
         detect(tmp_path)
 
 

@@ -53,59 +53,51 @@ def characters(**changes: Any) -> _core.Model:
     )
 
 
+STRIPPING, FOUND_IN_BOTH = [AddedToken("<s>", 257, lstrip=True)], "normalized=False) and is "
+GONE = {
+    "added_tokens": "'<s>' was an added token, and is not any more",
+    "bos_token": "was '<s>' and is None",
+    "post_processor": "were ((257,), ()) and are ((), ())",
+    "ids": "'<s>' was [257] and is [60, 115, 62]",
+}
+COME = {
+    "added_tokens": "'<s>' is an added token, and was not",
+    "bos_token": "was None and is '<s>'",
+    "post_processor": "were ((), ()) and are ((257,), ())",
+    "ids": "'<s>' was [60, 115, 62] and is [257]",
+}
+STRIPS = {"added_tokens": "'<s>' was AddedToken(", "ids": "' <s> ' was [32, 257, 32] and is [257, 32]"}
+LOWERED = {"added_tokens": FOUND_IN_BOTH, "ids": "'<S>' was [60, 115, 62] and is [257]"}
+NORMALIZES = "; normalizers was [] and is [PlainNormalizer(type='Lowercase')]"
+MORE = VOCAB | {300: b"x1", 258: b"x"}
+AROUND = "the ids before and after a text"
+LEFT, RIGHT = (b"<", b"|"), (b"|", b">")
+
+
 @pytest.mark.parametrize(
     ("original", "copy", "expected"),
     [
         # Different ids of a different vocabulary say nothing new.
         (core(), core(VOCAB | {256: b"ba"}, [(b"b", b"a")]), {"vocab": "the id 256 was b'ab' and is b'ba'"}),
-        (core(), core(VOCAB | {300: b"x1", 258: b"x"}), {"vocab": "the id 258 was missing and is b'x'"}),
-        (core(VOCAB | {300: b"x1", 258: b"x"}), core(), {"vocab": "the id 258 was b'x' and is missing"}),
-        (
-            core(),
-            core(added_tokens=[]),
-            {
-                "added_tokens": "'<s>' was an added token, and is not any more",
-                "bos_token": "was '<s>' and is None",
-                "post_processor": "were ((257,), ()) and are ((), ())",
-                "ids": "'<s>' was [257] and is [60, 115, 62]",
-            },
-        ),
-        (
-            core(added_tokens=[]),
-            core(),
-            {
-                "added_tokens": "'<s>' is an added token, and was not",
-                "bos_token": "was None and is '<s>'",
-                "post_processor": "were ((), ()) and are ((257,), ())",
-                "ids": "'<s>' was [60, 115, 62] and is [257]",
-            },
-        ),
-        (
-            core(),
-            core(added_tokens=[AddedToken("<s>", 257, lstrip=True)]),
-            {"added_tokens": "'<s>' was AddedToken(", "ids": "' <s> ' was [32, 257, 32] and is [257, 32]"},
-        ),
+        (core(), core(MORE), {"vocab": "the id 258 was missing and is b'x'"}),
+        (core(MORE), core(), {"vocab": "the id 258 was b'x' and is missing"}),
+        (core(), core(added_tokens=[]), GONE),
+        (core(added_tokens=[]), core(), COME),
+        (core(), core(added_tokens=STRIPPING), STRIPS),
         # Without a normaliser, it makes no difference whether an added token is found in normalised text.
         (core(), core(added_tokens=NORMALIZED), {}),
-        (
-            core(normalizers=LOWERCASE),
-            core(normalizers=LOWERCASE, added_tokens=NORMALIZED),
-            {"added_tokens": "normalized=False) and is ", "ids": "'<S>' was [60, 115, 62] and is [257]"},
-        ),
+        (core(normalizers=LOWERCASE), core(normalizers=LOWERCASE, added_tokens=NORMALIZED), LOWERED),
         (
             core(),
             core(normalizers=LOWERCASE, added_tokens=NORMALIZED),
-            {
-                "added_tokens": "normalized=False) and is ",
-                "ids": "; normalizers was [] and is [PlainNormalizer(type='Lowercase')]",
-            },
+            {"added_tokens": FOUND_IN_BOTH, "ids": NORMALIZES},
         ),
         (core(), core(merges=[]), {"ids": "; the merges differ"}),
         # Seen only where special tokens are found, and only where they are text.
         (spaced("first"), spaced("always"), {"ids": "'a<s>b' was "}),
         (
-            marked((b"<", b"|"), (b"|", b">")),
-            marked((b"|", b">"), (b"<", b"|")),
+            marked(LEFT, RIGHT),
+            marked(RIGHT, LEFT),
             {"ids": "'<|>' was [258, 62] and is [60, 259]; the merges differ"},
         ),
         (characters(), characters(decoder=None), {"decoding": "[34] was b' ' and is b'<0x20>'"}),
@@ -121,17 +113,23 @@ def test_each_difference_is_found(original: _core.Model, copy: _core.Model, expe
     assert differences(Model(original), Model(original)) == []
 
 
-def test_what_is_no_part_of_the_core_is_compared() -> None:
+@pytest.mark.parametrize(
+    ("roles", "around", "expected"),
+    [
+        ({"bos": ""}, PostProcessor(), {"bos_token": "was '<s>' and is None"}),
+        ({"pad": "<s>"}, PostProcessor(), {"pad_token": "was None and is '<s>'"}),
+        (
+            {},
+            PostProcessor((257,), (257,)),
+            {"post_processor": f"{AROUND} were ((), ()) and are ((257,), (257,))"},
+        ),
+    ],
+)
+def test_what_is_no_part_of_the_core_is_compared(
+    roles: dict[str, str], around: PostProcessor, expected: dict[str, str]
+) -> None:
     plain = Model(core(), {}, PostProcessor())
-    assert differences(plain, Model(core(), {"bos": ""}, PostProcessor())) == [
-        ("bos_token", "was '<s>' and is None")
-    ]
-    assert differences(plain, Model(core(), {"pad": "<s>"}, PostProcessor())) == [
-        ("pad_token", "was None and is '<s>'")
-    ]
-    assert [each.field for each in differences(plain, Model(core(), {}, PostProcessor((257,), (257,))))] == [
-        "post_processor"
-    ]
+    assert dict(differences(plain, Model(core(), roles, around))) == expected
 
 
 # -- the sample -----------------------------------------------------------------------------------------

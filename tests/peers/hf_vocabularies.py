@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import struct
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -15,20 +14,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from bpe_tokenizer import _core
-
-__all__ = [
-    "MIXED",
-    "SPACE",
-    "Vocab",
-    "behind",
-    "byte_tokens",
-    "characters",
-    "gguf",
-    "gpt2",
-    "ranks",
-    "trained",
-    "without",
-]
+from bpe_tokenizer.formats.gguf.file import read_metadata
 
 # Token strings with their ids, and merges.
 Vocab: TypeAlias = tuple[dict[str, int], list[list[str]]]
@@ -43,36 +29,11 @@ MIXED = (
 
 @cache
 def gguf(path: Path) -> Vocab:
-    """The tokens and merges of a GGUF file: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md."""
-    data = path.read_bytes()
-    at = 24  # behind magic, version and the numbers of tensors and of keys
-
-    def number(form: str) -> int:
-        nonlocal at
-        (value,) = struct.unpack_from(f"<{form}", data, at)
-        at += struct.calcsize(form)
-        return int(value)
-
-    def text() -> str:
-        nonlocal at
-        length = number("Q")
-        at += length
-        return data[at - length : at].decode()
-
-    def value(kind: int) -> Any:
-        nonlocal at
-        if kind == 8:
-            return text()
-        if kind == 9:
-            inner, length = number("I"), number("Q")
-            return [value(inner) for _ in range(length)]
-        at += (1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8)[kind]
-        return None
-
-    keys = {text(): value(number("I")) for _ in range(struct.unpack_from("<Q", data, 16)[0])}
-    tokens = keys["tokenizer.ggml.tokens"]
-    merges = [merge.split(" ") for merge in keys["tokenizer.ggml.merges"]]
-    return {token: index for index, token in enumerate(tokens)}, merges
+    """The tokens and merges of a GGUF file."""
+    metadata = read_metadata(path, lambda key: key.startswith("tokenizer.ggml."))
+    lists = (metadata.strings(f"tokenizer.ggml.{name}").tolist() for name in ("tokens", "merges"))
+    tokens, merges = ([each.decode() for each in some] for some in lists)
+    return {token: index for index, token in enumerate(tokens)}, [merge.split(" ") for merge in merges]
 
 
 @cache

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer, FormatError, Model
-from bpe_tokenizer.formats import huggingface
 from hostile import hostile_texts, special_token_texts
 from peers.hf_transformers import transformers
 from small_tokenizers import without_surrogates
@@ -64,18 +63,6 @@ def test_what_we_save_opens_with_the_same_ids_and_text(
     for role in ("bos", "eos", "pad", "unk"):
         assert getattr(theirs, f"{role}_token") == getattr(ours, f"{role}_token")
         assert getattr(theirs, f"{role}_token_id") == getattr(ours, f"{role}_token_id")
-
-
-def test_roles_that_are_set_and_unset(tmp_path: Path) -> None:
-    core = (
-        BPETokenizer().train("ab ab", 262, special_tokens=["<bos>", "<eos>", "<x>"], verbose=False).model.core
-    )
-    model = Model(core, {"bos": "", "eos": "<x>"}, config={"model_max_length": 77, "padding_side": "left"})
-    huggingface.save(model, tmp_path)
-    theirs, ours = opened(tmp_path), BPETokenizer.from_pretrained(tmp_path)
-    assert (theirs.bos_token, theirs.eos_token, theirs.model_max_length) == (None, "<x>", 77)
-    assert (ours.bos_token, ours.eos_token, theirs.padding_side) == (None, "<x>", "left")
-    assert (theirs.encode("ab"), ours.encode("ab", add_special_tokens=True)) == ([259], [259, 258])
 
 
 def from_ranks(trained: BPETokenizer, path: Path) -> BPETokenizer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -123,17 +122,6 @@ def test_an_object_with_parts_in_python_cannot_be_saved(trained: Tokenizer) -> N
 
 
 # -- transformers -----------------------------------------------------------------------------------------
-
-
-def test_a_tokenizer_that_transformers_opened(
-    tokenizer: BPETokenizer, mixed_text: str, tmp_path: Path
-) -> None:
-    tokenizer.save(tmp_path)
-    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
-    ours = taken(theirs)
-    assert_same_as_transformers(ours, theirs, texts_for(ours, mixed_text))
-    assert (ours.split_pattern, ours.normalization) == (tokenizer.split_pattern, tokenizer.normalization)
-    assert (ours.vocab, ours.merges) == (tokenizer.vocab, tokenizer.merges)
 
 
 @pytest.fixture

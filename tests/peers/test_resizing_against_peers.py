@@ -107,20 +107,6 @@ def test_a_tokenizer_like_that_of_llama_3(
 
 
 @pytest.mark.fixtures
-def test_gpt2_is_extended(shared: Path, corpus: Callable[[str, int], str], tmp_path: Path) -> None:
-    before = BPETokenizer.load(shared / "vocab" / "gpt2-vocab.json")
-    text = corpus("multi", 200_000)
-    after = copy.copy(before).extend(text, 51_000, verbose=False)
-    assert_kept(after, before)
-    assert len(after) == 51_000
-    after.save(tmp_path)
-    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
-    assert_same(theirs, after, [text, *texts(after)])
-    vocab = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
-    assert sorted(vocab.values()) == list(range(51_000))
-
-
-@pytest.mark.fixtures
 @pytest.mark.parametrize("name", ["falcon", "starcoder", "gpt-neox"])
 def test_tokenizers_opens_an_extended_vocabulary_that_lacks_bytes(
     name: str, shared: Path, tmp_path: Path

@@ -194,22 +194,6 @@ def tekken_json(ranks: Callable[[str], dict[bytes, int]], tmp_path_factory: pyte
     return path
 
 
-@pytest.mark.sampled(0.12)
-@pytest.mark.fixtures
-@pytest.mark.parametrize("corpus_name", CORPORA)
-def test_tekken_ids_are_ranks_behind_the_special_tokens(
-    corpus_name: str, tekken_json: Path, ranks: Callable[[str], dict[bytes, int]], corpus: Corpus
-) -> None:
-    tiktoken = pytest.importorskip("tiktoken")
-    ours = BPETokenizer.load(tekken_json, "tekken")
-    kept = {token: token_id - 1000 for token_id, token in ours.vocab.items() if token_id >= 1000}
-    assert len(ours) == ours.vocab_size == 131_072
-    assert kept.keys() - {bytes([byte]) for byte in range(256)} <= ranks("o200k_base").keys()
-    theirs = tiktoken.Encoding("cut", pat_str=TEKKEN, mergeable_ranks=kept, special_tokens={})
-    text = corpus(corpus_name, SAMPLE)
-    assert ours.encode(text) == [token_id + 1000 for token_id in theirs.encode_ordinary(text)]
-
-
 @pytest.mark.fixtures
 def test_tekken_against_mistral_common(tekken_json: Path, corpus: Corpus) -> None:
     """Its own files come with it: the newest and the oldest kind are compared too."""
