@@ -14,17 +14,6 @@ from bpe_tokenizer import BPETokenizer, EncodingResult, MissingDependencyError, 
 from small_tokenizers import tiny
 
 
-def test_explicit_defaults_give_the_same_results() -> None:
-    tokenizer, texts = tiny(), ["ab", "", "abc" * 9]
-    # Equal to the defaults, but not the same object.
-    side = "".join(["ri", "ght"])
-    results = tokenizer.encode_batch(texts)
-    assert tokenizer.encode_batch(texts, padding_side=side, truncation_side=side) == results  # type: ignore[call-overload]
-    assert tokenizer.encode_batch(texts, truncation=True, max_length=99) == results
-    assert [tokenizer.count_tokens(text) for text in texts] == list(map(len, results))
-    assert [tokenizer.count_tokens(text, threads=2) for text in texts] == list(map(len, results))
-
-
 def test_token_strings_are_made_when_asked_for() -> None:
     tokenizer = tiny()
     (result,) = tokenizer.encode_batch(["ab"])
@@ -186,10 +175,8 @@ def test_pytorch(tokenizer: BPETokenizer) -> None:
     assert tokenizer.decode(tensors["input_ids"][0]) == "\0<|pad|>"
 
 
-def test_call(tokenizer: BPETokenizer) -> None:
+def test_a_call_takes_a_text_or_texts(tokenizer: BPETokenizer) -> None:
     assert tokenizer(["hello"]) == tokenizer.encode_batch(["hello"])
-    assert tokenizer("\0\0\0", truncation=True, max_length=2) == [0, 0]
-    assert isinstance(tokenizer(["a"], return_tensors="np"), dict)
     assert tokenizer("\0\0", return_tensors="np")["input_ids"].tolist() == [[0, 0]]
     wrong: list[Any] = [5, None, b"a"]
     for text in wrong:
