@@ -26,7 +26,7 @@ from benchmarks import hostile, instructions, interpreters, page, records
 from benchmarks.cases import BASELINES, CALL_SIZES, CORPORA, MIXED, MODES, Case, declared, select
 from benchmarks.inputs import SEPARATOR, cut_at_lines, cut_to_size
 from benchmarks.jobs import Inputs, job
-from benchmarks.measure import Spread, in_turn, on_processors, seconds, spread
+from benchmarks.measure import on_processors
 from benchmarks.peers import OURS, PEERS, Side, SkippedError
 from benchmarks.suite import Suite
 from benchmarks.vocabularies import OPENAI, VOCABULARIES, Vocabulary
@@ -144,18 +144,6 @@ def test_cases_are_chosen_by_the_parts_of_their_names() -> None:
     assert {case.threads for case in select(cases, ["2t"])} == {2}
     # A part is matched as a whole: gpt2 is not "gpt".
     assert select(cases, ["gpt"]) == []
-
-
-def test_spread_and_turns() -> None:
-    assert spread([3.0, 1.0, 2.0, 9.0]) == Spread(2.5, 1.0, 9.0)
-    order: list[str] = []
-
-    def run(name: str, time: float) -> Callable[[], float]:
-        return lambda: order.append(name) or time  # type: ignore[func-returns-value]
-
-    assert in_turn(run("a", 1.0), run("b", 2.0), 3) == [(1.0, 2.0)] * 3
-    assert order == ["a", "b"] * 3
-    assert seconds(lambda: None) >= 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the processors of a thread")

@@ -64,36 +64,29 @@ def no_waiting() -> Iterator[None]:
     signal.signal(signal.SIGALRM, previous)
 
 
-def directory(path: Path) -> Path:
-    path.mkdir()
-    return path
+def made(make: Callable[[Path], object]) -> Callable[[Path], Path]:
+    def place(path: Path) -> Path:
+        make(path)
+        return path
+
+    return place
 
 
-def pipe(path: Path) -> Path:
-    os.mkfifo(path)
-    return path
-
-
-def linked(path: Path, target: str) -> Path:
-    path.symlink_to(target)
-    return path
-
-
-def empty(path: Path) -> Path:
-    path.touch()
-    return path
+def link_to_a_pipe(path: Path) -> None:
+    os.mkfifo(path.with_name("pipe"))
+    path.symlink_to("pipe")
 
 
 PATHS: dict[str, Callable[[Path], Path]] = {
-    "directory": directory,
-    "pipe": pipe,
-    "link to a pipe": lambda path: linked(path, pipe(path.with_name("pipe")).name),
-    "device": lambda path: linked(path, "/dev/zero"),
-    "loop": lambda path: linked(path, path.name),
-    "empty": empty,
+    "directory": made(Path.mkdir),
+    "pipe": made(os.mkfifo),
+    "link to a pipe": made(link_to_a_pipe),
+    "device": made(lambda path: path.symlink_to("/dev/zero")),
+    "loop": made(lambda path: path.symlink_to(path.name)),
+    "empty": made(Path.touch),
     "missing": lambda path: path,
     "missing directory": lambda path: path / "x",
-    "in a file": lambda path: empty(path) / "x",
+    "in a file": lambda path: made(Path.touch)(path) / "x",
     "long": lambda path: path.with_name("n" * 300),
     "zero byte": lambda path: path.with_name("a\0b"),
     "surrogate": lambda path: path.with_name("\udcff"),

@@ -72,12 +72,6 @@ def test_the_structure(chapter: Chapter) -> None:
 
 
 @every_chapter
-def test_the_schema(chapter: Chapter) -> None:
-    nbformat = pytest.importorskip("nbformat")
-    nbformat.validate(document_of(chapter))
-
-
-@every_chapter
 def test_the_first_and_the_last_cells(chapter: Chapter) -> None:
     first = document_of(chapter)["cells"][0]
     assert first["source"][0] == f"# {chapter.number}. {chapter.title}\n"
