@@ -227,7 +227,7 @@ def test_a_conversation_in_the_template_of_a_model(tmp_path: Path) -> None:
     assert "x-chat" not in ask(app, "GET", "/tokenizers/plain").headers
     body = json.dumps({"messages": [{"role": "user", "content": "low"}]}).encode()
 
-    def chat(name: str, body: bytes, **headers: str) -> Answer:
+    def chat(name: str, body: bytes, **headers: str) -> Client:
         headers = {"content_length": str(len(body))} | headers
         return ask(app, "POST", "/chat", query=urlencode({"name": name}), body=body, **headers)
 
