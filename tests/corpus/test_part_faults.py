@@ -1,17 +1,13 @@
-"""Parts that are killed, run twice at once, are stopped by Ctrl-C, or fill the disk."""
+"""Parts that are killed, run twice at once, or are stopped by Ctrl-C."""
 
 from __future__ import annotations
 
-import errno
 import gzip
-import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +16,8 @@ import pytest
 import small_batches
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import merge_manifests
-from bpe_tokenizer.errors import WriteError
 from line_documents import tokenize_corpus
-from small_disk import mounted_disk
-from token_files import as_jsonl, contents, read_all, visible
+from token_files import as_jsonl, contents, visible
 
 SUPPORT = str(Path(small_batches.__file__).parent)
 # A part, or all of the work; in small batches and shards.
@@ -184,49 +178,3 @@ def test_ctrl_c_leaves_nothing_unfinished(of: int, place: Path, tokenizer: BPETo
     if of:
         merge_manifests(out)
     assert contents(out) == expected
-
-
-@pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A small file system, kept in memory."""
-    with mounted_disk(tmp_path_factory.mktemp("disk"), 2 << 20) as path:
-        yield path
-
-
-@pytest.mark.sampled(0.5)
-@pytest.mark.parametrize("shuffle", [None, 1])
-def test_a_full_disk(shuffle: int | None, disk: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    corpus = tmp_path / "c.txt"
-    corpus.write_text("".join(f"low lower {number}\n" for number in range(20_000)), encoding="utf-8")
-
-    def run(out: Path) -> None:
-        for part in range(2):
-            tokenize_corpus(
-                corpus, out, tokenizer, "npy", part=part, of=2, unit_bytes=20_000, shuffle=shuffle
-            )
-        merge_manifests(out, verify=True)
-
-    run(tmp_path / "whole")
-    expected = contents(tmp_path / "whole")
-    needed = sum(len(data) // 4096 + 1 for data in expected.values())
-    out, filler = disk / "out", disk / "filler"
-    failures: list[WriteError] = []
-    for pages in sorted(random.Random(1).sample(range(needed), 12)):
-        shutil.rmtree(out, ignore_errors=True)
-        status = os.statvfs(disk)
-        with filler.open("wb") as file:
-            file.write(b"\0" * (status.f_bavail - pages) * status.f_frsize)
-        try:
-            run(out)
-        except WriteError as error:
-            failures.append(error)
-            assert not out.exists() or not [path for path in out.iterdir() if path.name.startswith(".")]
-        filler.unlink()
-        run(out)
-        assert contents(out) == expected
-    assert len(failures) > 8
-    assert {error.errno for error in failures} == {errno.ENOSPC}
-    assert all("free some space" in str(error) for error in failures)
-    tokenize_corpus(corpus, tmp_path / "plain", tokenizer, "npy")
-    if shuffle is None:
-        assert read_all("npy", out) == read_all("npy", tmp_path / "plain")

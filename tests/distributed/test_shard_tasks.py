@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,30 @@ def test_bad_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     check_bad_rows(tokenize, tmp_path, tokenizer)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_tasks_that_fail(seed: int, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+@pytest.mark.parametrize(
+    ("units", "seed"),
+    [
+        *((8, seed) for seed in range(3)),
+        pytest.param(1000, 3, marks=pytest.mark.sampled(0.25, "long tests")),
+        *(
+            pytest.param(10_000, seed, marks=[pytest.mark.slow, pytest.mark.sampled(0.3)])
+            for seed in range(3)
+        ),
+    ],
+)
+def test_tasks_that_fail(
+    units: int, seed: int, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # No power fails here.
     files = corpus_files(tmp_path / "corpus")
-    options: dict[str, Any] = {"unit_bytes": 200, "shard_tokens": 60, "verbose": False}
+    options: dict[str, Any] = {"unit_bytes": 200, "shard_tokens": 60, "verbose": False, "format": "megatron"}
+    if units > 8:
+        rows = (f"low lower {number:06d} lowest\n" for number in range(2 * units))
+        files[0].write_text("".join(rows), encoding="utf-8")
+        options |= {"unit_bytes": files[0].stat().st_size // units, "documents": "line"}
     tasks = LocalTasks(seed, failures=0.04)
     tokenize(files, tmp_path / "out", tokenizer, tasks=tasks, **options)
-    assert tasks.attempts > 8
+    assert tasks.attempts > units
     parts(files, tmp_path / "local", tokenizer, **options)
     assert contents(tmp_path / "out") == contents(tmp_path / "local")
 

@@ -21,66 +21,19 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
-use text_parts::UNICODE_SPACES;
 
-/// Texts that patterns, normal forms and added tokens treat differently; also `UNICODE_SPACES`.
-const PARTS: [&str; 52] = [
-    "a",
-    "B",
-    "word",
-    "Word",
-    "9",
-    "1234",
-    " ",
-    "  ",
-    "\n",
-    "\t",
-    "\r\n",
-    "\n\n",
-    "'",
-    "'s",
-    "'LL",
-    "'ſ",
-    "!",
-    ".",
-    "//",
-    "/\n",
-    "é",
-    "e\u{301}",
-    "\u{301}",
-    "İ",
-    "日",
-    "中文",
-    "ひら",
-    "가",
-    "\u{11a8}",
-    "क",
-    "\u{940}",
-    "🎉",
-    "👩\u{200d}👧",
-    "×",
-    "½",
-    "٣",
-    "Å",
-    "ﬁ",
-    "\0",
-    "<|",
-    "|>",
-    "<|end|>",
-    "<|en",
-    "end",
-    "<L>",
-    "<R>",
-    "<W>",
-    "<n é>",
-    "<<L>",
-    " <L>",
-    "<R> ",
+/// Texts that patterns, normal forms and added tokens treat differently, beside those of `text_parts.rs`.
+const PARTS: [&str; 20] = [
+    "a", "B", "9", "1234", " ", "\n", "\t", "'", "!", ".", "//", "/\n", "İ", "中文", "ひら", "Å",
+    "ﬁ", "\0", "\u{11a8}", "e\u{301}",
+];
+const ADDED_PARTS: [&str; 13] = [
+    "<|", "|>", "<|end|>", "<|en", "end", "<L>", "<R>", "<W>", "<n é>", "<<L>", " <L>", "<R> ",
     "x<W>",
 ];
 
 fn parts() -> Vec<&'static str> {
-    [&PARTS[..], &UNICODE_SPACES].concat()
+    [&PARTS[..], &ADDED_PARTS, &text_parts::all()].concat()
 }
 
 #[derive(Deserialize)]
@@ -111,36 +64,16 @@ fn model(settings: Settings, added: Vec<AddedToken>) -> Encoder {
 }
 
 fn added(normalized: bool) -> Vec<AddedToken> {
-    let plain = |content: &str| AddedToken {
+    let token = |content: &str| AddedToken {
+        special: content == "<|end|>",
+        lstrip: content == "<L>",
+        rstrip: content == "<R>",
+        single_word: content == "<W>",
         normalized,
         ..AddedToken::special(content, 0)
     };
-    vec![
-        plain("<|end|>"),
-        AddedToken {
-            lstrip: true,
-            special: false,
-            ..plain("<L>")
-        },
-        AddedToken {
-            rstrip: true,
-            special: false,
-            ..plain("<R>")
-        },
-        AddedToken {
-            single_word: true,
-            special: false,
-            ..plain("<W>")
-        },
-        AddedToken {
-            special: false,
-            ..plain("<n é>")
-        },
-        AddedToken {
-            special: false,
-            ..plain("end<|end|>")
-        },
-    ]
+    let contents = ["<|end|>", "<L>", "<R>", "<W>", "<n é>", "end<|end|>"];
+    contents.map(token).to_vec()
 }
 
 fn normalizers() -> Vec<Vec<Normalizer>> {

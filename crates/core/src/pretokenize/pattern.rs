@@ -259,65 +259,16 @@ mod tests {
     #[test]
     fn each_part_of_the_language_means_the_same_to_the_regex_engine() {
         let texts = texts();
-        for pattern in [
-            "a",
-            "ab|a",
-            "a?b",
-            "a*b",
-            "a+b|b+",
-            "a{2}",
-            "a{2,}",
-            "a{1,2}b",
-            "a{0}b",
-            "a??b",
-            "a*?b",
-            "a+?",
-            "a{1,2}?",
-            "a?+a",
-            "a*+a",
-            "a++a",
-            "a{1,2}+a",
-            "(?>a)b",
-            "(?>a+)a",
-            "(?>a*)b",
-            "(?>a{1,2})a",
-            "(?>$)|a",
-            "(?:ab)+",
-            "(ab|b)a",
-            "(?i)a",
-            "(?i:a)b",
-            "(?-i:a)",
-            "(?i:a(?-i)b)",
-            "(?m)a$",
-            "(?m:a$)|b$",
-            "a$",
-            r"a\z",
-            "a.",
-            "(?s:a.)",
-            "(?s)a.",
-            "(?sm-i:a.$)",
-            "a(?=b)",
-            "a(?!b)",
-            "a(?=b|$)",
-            "a(?=$|b)",
-            "a(?!b|$)",
-            "a(?!$)",
-            "a(?=b|A|$)",
-            "[ab]+",
-            r"[^\nA]+",
-            "[]a]+",
-            "[a-z&&[^b]]",
-            r"\x41\u0061|\x{62}",
-            r"\p{Lu}|\pN|\PL",
-            "a+{2}",
-            "a{1,2,3}",
-            "(?<name>a)",
-            "(?x)a b # text",
-            "((?i)a)b",
-            "(?=(?i)a)a",
-            "a}|a]",
-            r"\a|[\<b]",
-        ] {
+        let patterns = r"
+            a ab|a a?b a*b a+b|b+ a{2} a{2,} a{1,2}b a{0}b a??b a*?b a+? a{1,2}? a?+a a*+a a++a
+            a{1,2}+a (?>a)b (?>a+)a (?>a*)b (?>a{1,2})a (?>$)|a (?:ab)+ (ab|b)a (?i)a (?i:a)b
+            (?-i:a) (?i:a(?-i)b) (?m)a$ (?m:a$)|b$ a$ a\z a. (?s:a.) (?s)a. (?sm-i:a.$) a(?=b)
+            a(?!b) a(?=b|$) a(?=$|b) a(?!b|$) a(?!$) a(?=b|A|$) [ab]+ [^\nA]+ []a]+ [a-z&&[^b]]
+            \x41\u0061|\x{62} \p{Lu}|\pN|\PL a+{2} a{1,2,3} (?<name>a) ((?i)a)b (?=(?i)a)a a}|a]
+            \a|[\<b]
+        ";
+        let spaced = ["(?x)a b # text"];
+        for pattern in patterns.split_whitespace().chain(spaced) {
             check(pattern, &texts);
         }
     }
@@ -349,47 +300,13 @@ mod tests {
 
     #[test]
     fn what_a_dfa_cannot_express_is_refused() {
-        let patterns = [
-            "a)",
-            "(a",
-            "[a",
-            r"[\q]",
-            "*a",
-            "a**",
-            "(?:a?)*",
-            "(?:)*",
-            "a{2,1}",
-            "(?:ab)++",
-            "(?>ab|a)",
-            "(?>a+?)",
-            "(?>(?:ab)+)",
-            "(?>ab)",
-            "a(?=bc)",
-            "a(?=b+)",
-            "(?<=a)b",
-            "(?)a",
-            "(?-)a",
-            "(?i--s)a",
-            "^a",
-            r"\b",
-            r"\Aa",
-            r"\Z",
-            r"\1",
-            r"\<",
-            r"\p",
-            r"\p{",
-            r"\p{L",
-            r"\x4",
-            r"\xg1",
-            r"\x{41",
-            r"\x{g}",
-            r"\u004",
-            r"\u{",
-            r"\p{Nonsense}",
-            r"[\x4]",
-            "\\",
-        ];
-        let parsed: Vec<_> = patterns.iter().filter(|it| parse(it).is_ok()).collect();
+        let patterns = r"
+            a) (a [a [\q] *a a** (?:a?)* (?:)* a{2,1} (?:ab)++ (?>ab|a) (?>a+?) (?>(?:ab)+) (?>ab)
+            a(?=bc) a(?=b+) (?<=a)b (?)a (?-)a (?i--s)a ^a \b \Aa \Z \1 \< \p \p{ \p{L \x4 \xg1
+            \x{41 \x{g} \u004 \u{ \p{Nonsense} [\x4] \
+        ";
+        let words = patterns.split_whitespace();
+        let parsed: Vec<_> = words.filter(|it| parse(it).is_ok()).collect();
         assert!(parsed.is_empty(), "{parsed:?}");
     }
 
