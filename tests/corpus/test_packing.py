@@ -27,7 +27,7 @@ from bpe_tokenizer.corpus.packing import (
     PackStrategy,
     best_fit,
 )
-from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.errors import CorpusError
 from token_files import flat
 
 SIZES = st.integers(2, 9)
@@ -230,10 +230,3 @@ def test_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths[1].unlink()
     with pytest.raises(CorpusError, match="cannot be read"):
         PackedSequences.load(paths[0])
-
-
-def test_a_format_without_packed_sequences() -> None:
-    with pytest.raises(OptionError, match=r"llm\.c has no packed sequences"):
-        packed_format("llm.c", 8)
-    with pytest.raises(OptionError, match="pack_strategy is 'first-fit'"):
-        packed_format("npy", 8, "first-fit")  # type: ignore[arg-type]

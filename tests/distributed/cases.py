@@ -10,8 +10,6 @@ from pathlib import Path
 import bpe_tokenizer
 from bpe_tokenizer.distributed import CountSettings
 
-__all__ = ["SETTINGS", "documents", "run_example", "write_files"]
-
 SETTINGS = {
     "gpt2": CountSettings("gpt2", None),
     "cl100k": CountSettings(),

@@ -18,15 +18,6 @@ from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.train.piece_counts import PieceCounts
 from distributed.killing import kill_once
 
-__all__ = [
-    "Count",
-    "check_bad_row",
-    "check_counts",
-    "check_files",
-    "check_killed_counting",
-    "mixed_files",
-]
-
 Count = Callable[..., PieceCounts]
 SETTINGS = CountSettings("cl100k", "NFC", ("<|end|>",))
 

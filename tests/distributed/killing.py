@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["kill_once", "killed_after"]
-
 
 def kill_once(record: Path) -> Callable[[], None]:
     """A function that ends the process that first calls it, with SIGKILL, and writes its id to a file.

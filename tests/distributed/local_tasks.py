@@ -9,8 +9,6 @@ from typing import Any
 
 from bpe_tokenizer.atomic import AtomicFile
 
-__all__ = ["LocalTasks", "TaskKilledError"]
-
 
 class TaskKilledError(BaseException):
     """A task that ends in the middle of its work."""

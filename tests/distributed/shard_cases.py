@@ -18,16 +18,6 @@ from bpe_tokenizer.errors import CorpusError, OptionError
 from distributed.killing import kill_once
 from token_files import DOCUMENTS, as_jsonl, contents
 
-__all__ = [
-    "Tokenize",
-    "check_bad_rows",
-    "check_killed_workers",
-    "check_same_shards",
-    "check_two_runs",
-    "corpus_files",
-    "parts",
-]
-
 Tokenize = Callable[..., TokenizedCorpus]
 UNIT = 400
 
