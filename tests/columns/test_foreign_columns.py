@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from bpe_tokenizer.columns import arrow as columns
-from bpe_tokenizer.errors import (
-    ArgumentTypeError,
-    CorpusError,
-)
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError
 from bpe_tokenizer.train.piece_counts import PieceCounts
 from columns.test_arrow_columns import TOKENIZER, encoded
 

@@ -58,26 +58,6 @@ def test_threads_do_not_show(tokenizer: BPETokenizer, long_text: str, threads: i
     assert tokenizer.encode_bytes(data, threads=threads) == tokenizer.encode_bytes(data)
 
 
-@pytest.mark.sampled(0.33)
-@pytest.mark.parametrize("threads", THREADS)
-@pytest.mark.parametrize("separator", [None, "\n", "\n\n", "<|eos|>", "def ", " "])
-def test_files_are_their_documents(
-    tokenizer: BPETokenizer, long_text: str, tmp_path: Path, separator: str | None, threads: int | None
-) -> None:
-    texts = [long_text, "", "short\n", "ünïcode"]
-    paths = [tmp_path / f"{number}.txt" for number in range(len(texts))]
-    for path, text in zip(paths, texts, strict=True):
-        path.write_bytes(text.encode())
-    if separator is None:
-        documents = texts
-    else:
-        documents = [part for text in texts for part in text.split(separator) if part]
-    options: dict[str, Any] = {"allowed_special": "all", "add_special_tokens": True, "threads": threads}
-    found = rows(tokenizer.encode_files(paths, separator, **options))
-    assert found == rows(tokenizer.encode_ragged(documents, **options))
-    assert found[0] == tokenizer.encode(documents[0], allowed_special="all", add_special_tokens=True)
-
-
 def test_files_are_named_in_any_way(tokenizer: BPETokenizer, tmp_path: Path) -> None:
     path = tmp_path / "ä b.txt"
     path.write_bytes("a\r\nb\n".encode("utf-8-sig"))
@@ -85,8 +65,11 @@ def test_files_are_named_in_any_way(tokenizer: BPETokenizer, tmp_path: Path) -> 
     for paths in (path, str(path), [path], (str(path),), iter([path])):
         assert rows(tokenizer.encode_files(paths)) == expected
     assert rows(tokenizer.encode_files([path, path])) == 2 * expected
+    ends: dict[str, Any] = {"add_special_tokens": True, "allowed_special": "all"}
+    assert rows(tokenizer.encode_files(path, **ends)) == [tokenizer.encode("\ufeffa\r\nb\n", **ends)]
     assert rows(tokenizer.encode_files([])) == []
-    assert rows(tokenizer.encode_files(path, separator="\n"))[0] == tokenizer.encode("\ufeffa\r")
+    lines = [tokenizer.encode("\ufeffa\r"), tokenizer.encode("b")]
+    assert rows(tokenizer.encode_files(path, separator="\n")) == lines
     for wrong in (3, None, b"x", [b"x"], [3]):
         with pytest.raises(ArgumentTypeError, match="encode_files expects paths"):
             tokenizer.encode_files(wrong)  # type: ignore[arg-type]

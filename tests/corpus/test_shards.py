@@ -18,11 +18,7 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import parquet
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import choose_token_type
-from bpe_tokenizer.errors import (
-    CorpusError,
-    OptionError,
-    SpecialTokenError,
-)
+from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import DOCUMENTS, as_jsonl, contents, flat, read_nanogpt, read_shards

@@ -18,11 +18,7 @@ from bpe_tokenizer.atomic import AtomicFile
 from bpe_tokenizer.corpus import flat, joining
 from bpe_tokenizer.corpus.joining import JOINED_FILES, join_shards, nanogpt_meta, write_meta
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
-from bpe_tokenizer.corpus.validation import (
-    SplitShard,
-    is_validation,
-    split_format,
-)
+from bpe_tokenizer.corpus.validation import SplitShard, is_validation, split_format
 from bpe_tokenizer.errors import CorpusError, WriteError
 from token_files import read_megatron, read_nanogpt
 

@@ -70,20 +70,6 @@ def test_any_grouping_and_order(
     assert collect_counts(sum_counts(sums, most), settings) == settings.counts().add(texts)
 
 
-@pytest.mark.parametrize("kind", ["string", "large_string", "binary", "large_binary", "dictionary"])
-def test_types_of_a_column(kind: str) -> None:
-    settings = CountSettings()
-    texts = ["low lower", "", "low"]
-    column = (
-        pa.array(texts).dictionary_encode() if kind == "dictionary" else pa.array(texts, getattr(pa, kind)())
-    )
-    batch = pa.RecordBatch.from_arrays([column.slice(1)], names=["t"])
-    assert collect_counts([count_texts(batch, settings, "t")], settings) == settings.counts().add(texts[1:])
-    assert encode_texts(batch, BPETokenizer.from_vocab({i: bytes([i]) for i in range(256)}, []), "t").column(
-        "input_ids"
-    ).to_pylist() == [[], [*b"low"]]
-
-
 @pytest.mark.filterwarnings("ignore:.*a usual separator of documents")
 @pytest.mark.sampled(0.25)
 @model_settings

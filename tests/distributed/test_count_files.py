@@ -184,10 +184,7 @@ def test_what_is_refused(tmp_path: Path, texts: list[str]) -> None:
     with pytest.raises(OptionError, match=r"other files \(a.txt\)"):
         count([output / "a.txt"], SETTINGS, output=output)
     (output / "a.txt").rename(tmp_path / "a.txt")
-    with (
-        DirectoryLock(output, RUN_LOCK),
-        pytest.raises(WriteError, match="is in use by"),
-    ):
+    with DirectoryLock(output, RUN_LOCK), pytest.raises(WriteError, match="is in use by"):
         count([tmp_path / "a.txt"], SETTINGS, output=output)
 
 

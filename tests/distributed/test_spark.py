@@ -20,12 +20,7 @@ from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from distributed.cases import SETTINGS, documents, run_example, write_files
 from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
 from distributed.killing import kill_once, killed_after
-from distributed.shard_cases import (
-    check_bad_rows,
-    check_killed_workers,
-    check_same_shards,
-    check_two_runs,
-)
+from distributed.shard_cases import check_bad_rows, check_killed_workers, check_same_shards, check_two_runs
 from token_files import DOCUMENTS, read_all
 
 sql: Any = pytest.importorskip("pyspark.sql", reason="Spark is not installed; `make test-spark` does it")

@@ -110,15 +110,6 @@ def test_a_range_of_what_is_no_plain_text_is_refused(
         assert read == PieceCounts().add(path, input_format="text")
 
 
-@given(documents=st.lists(texts, max_size=3), other=texts, weight=st.integers(1, 5))
-def test_a_weight_is_that_many_times_the_text(documents: list[str], other: str, weight: int) -> None:
-    weighted = PieceCounts("gpt2").add(documents, weight).add(other)
-    repeated = PieceCounts("gpt2").add([*documents * weight, other])
-    assert list(weighted) == list(repeated)
-    merged = PieceCounts("gpt2").add(other).merge(PieceCounts("gpt2").add(documents), weight)
-    assert list(merged) == list(repeated)
-
-
 def test_files_have_weights(stdlib_files: list[Path], stdlib_texts: list[str]) -> None:
     files, texts = stdlib_files[:4], stdlib_texts[:4]
     mixture = count(files, weights=[2, 2, 1, 3])

@@ -477,39 +477,6 @@ fn file(name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 #[test]
-fn errors_name_the_first_byte_that_is_not_utf8() {
-    let mut bytes = "hello world é\n".repeat(200_000).into_bytes();
-    let places = [2_900_000, 1_234_567, 17];
-    for place in places {
-        bytes[place] = 0xff;
-        // The byte may be inside a character; the error names the character's first byte.
-        let expected = std::str::from_utf8(&bytes).unwrap_err().valid_up_to() as u64;
-        let path = file(&format!("broken-{place}"), &bytes);
-        for separator in [None, Some("\n"), Some("not there")] {
-            for threads in [1, 3] {
-                let options = BatchOptions {
-                    threads,
-                    ..BatchOptions::default()
-                };
-                let encoder = &encoders()[0];
-                let result = encoder.encode_files(
-                    &[&path],
-                    separator,
-                    &BufferPool::default(),
-                    &options,
-                    &Interrupt::never(),
-                );
-                let Err(Error::NotUtf8 { byte, source_name }) = result else {
-                    panic!("{result:?}");
-                };
-                assert_eq!((byte, source_name), (expected, path.display().to_string()));
-            }
-        }
-        std::fs::remove_file(&path).unwrap();
-    }
-}
-
-#[test]
 fn errors_name_a_disallowed_token_at_any_position() {
     let added = vec![AddedToken::special("<|end of it|>", 0)];
     let settings = Settings {

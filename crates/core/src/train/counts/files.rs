@@ -519,18 +519,6 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_read_are_named() {
-        let counter = counter(PATTERN, None, 2);
-        let directory = std::env::temp_dir();
-        for path in [&*directory, Path::new("there/is no such file")] {
-            let error = count(&counter, &[path], u64::MAX)
-                .err()
-                .map(|e| e.to_string());
-            assert!(error.unwrap().starts_with(&path.display().to_string()));
-        }
-    }
-
-    #[test]
     fn a_file_that_shrinks_is_named() {
         let file = Temporary::new(b"word ");
         let mut buffer = Vec::new();
