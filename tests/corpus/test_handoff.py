@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import merge_manifests
+from bpe_tokenizer.cli import main
+from bpe_tokenizer.corpus import TokenizedCorpus, merge_manifests
 from bpe_tokenizer.corpus.packed_shards import PackedSequences
 from bpe_tokenizer.corpus.validation import is_validation
 from bpe_tokenizer.errors import OptionError
@@ -22,29 +23,37 @@ from token_files import contents, flat, read_llm_c, read_nanogpt
 
 TEXTS = [f"{number} low lower" for number in range(60)]
 SHARE = 0.2
+Run = Callable[..., TokenizedCorpus]
 
 
 @pytest.fixture
-def ids(tokenizer: BPETokenizer) -> list[list[int]]:
-    return [[*tokenizer.encode(text), tokenizer.eos_token_id or 0] for text in TEXTS]
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> list[Path]:
-    paths = [tmp_path / f"{number}.txt" for number in range(3)]
-    for number, path in enumerate(paths):
-        path.write_text("\n".join(TEXTS[20 * number : 20 * number + 20]), encoding="utf-8")
-    return paths
-
-
-def side(ids: Sequence[list[int]], validation: bool) -> list[list[int]]:
+def sides(tokenizer: BPETokenizer) -> list[list[list[int]]]:
+    """The ids of the documents for training, and of those for validation."""
+    ids = [[*tokenizer.encode(text), tokenizer.eos_token_id or 0] for text in TEXTS]
     texts = [text.encode() for text in TEXTS]
     found = is_validation(np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)]), SHARE)
     assert 2 < found.sum() < 30
-    return [row for row, chosen in zip(ids, found, strict=True) if chosen == validation]
+    return [[row for row, chosen in zip(ids, found, strict=True) if chosen == side] for side in (False, True)]
 
 
-def rows_of(tokens: Sequence[int], eos: int) -> list[list[int]]:
+@pytest.fixture
+def run(tmp_path: Path, tokenizer: BPETokenizer) -> Run:
+    """Tokenizes three files into a directory, in parts if `of` is given."""
+    corpus = [tmp_path / f"{number}.txt" for number in range(3)]
+    for number, path in enumerate(corpus):
+        path.write_text("\n".join(TEXTS[20 * number : 20 * number + 20]), encoding="utf-8")
+
+    def run(out: Path, of: int = 0, **options: Any) -> TokenizedCorpus:
+        if not of:
+            return tokenize_corpus(corpus, out, tokenizer, **options)
+        for part in random.Random(of).sample(range(of), of):
+            tokenize_corpus(corpus, out, tokenizer, part=part, of=of, unit_bytes=200, **options)
+        return merge_manifests(out)
+
+    return run
+
+
+def rows_of(tokens: Sequence[int], eos: int | None) -> list[list[int]]:
     """Cut tokens after each EOS."""
     rows: list[list[int]] = [[]]
     for token in tokens:
@@ -55,14 +64,13 @@ def rows_of(tokens: Sequence[int], eos: int) -> list[list[int]]:
     return rows
 
 
-def in_parts(
-    corpus: Sequence[Path], out: Path, tokenizer: BPETokenizer, of: int, **options: Any
-) -> list[Path]:
-    numbers = list(range(of))
-    random.Random(of).shuffle(numbers)
-    for part in numbers:
-        tokenize_corpus(corpus, out, tokenizer, part=part, of=of, unit_bytes=200, **options)
-    return merge_manifests(out).files
+def names(made: TokenizedCorpus) -> list[str]:
+    return [path.name for path in made.files]
+
+
+def nanogpt(made: TokenizedCorpus) -> list[list[int]]:
+    assert names(made) == ["train.bin", "val.bin"]
+    return [read_nanogpt([path], "<u2") for path in made.files]
 
 
 # Validation
@@ -70,114 +78,93 @@ def in_parts(
 
 @pytest.mark.parametrize("shard_tokens", [None, 100])
 def test_nanogpt(
-    corpus: list[Path],
-    tmp_path: Path,
-    tokenizer: BPETokenizer,
-    ids: list[list[int]],
-    shard_tokens: int | None,
+    run: Run, tmp_path: Path, tokenizer: BPETokenizer, sides: list[list[list[int]]], shard_tokens: int | None
 ) -> None:
-    out = tmp_path / "out"
-    made = tokenize_corpus(corpus, out, tokenizer, val_fraction=SHARE, shard_tokens=shard_tokens)
-    assert made.files == [out / "train.bin", out / "val.bin"]
-    assert [read_nanogpt([path], "<u2") for path in made.files] == [
-        flat(side(ids, False)),
-        flat(side(ids, True)),
-    ]
-    assert (made.documents, made.tokens) == (len(ids), len(flat(ids)))
+    out, options = tmp_path / "out", {"val_fraction": SHARE, "shard_tokens": shard_tokens}
+    made = run(out, **options)
+    assert nanogpt(made) == list(map(flat, sides))
+    assert (made.documents, made.tokens) == (len(TEXTS), len(flat(flat(sides))))
     assert pickle.loads((out / "meta.pkl").read_bytes())["vocab_size"] == tokenizer.n_vocab
     # Again: nothing changes. After a loss: the same bytes.
     before = contents(out)
-    again = tokenize_corpus(corpus, out, tokenizer, val_fraction=SHARE, shard_tokens=shard_tokens)
+    again = run(out, **options)
     assert again == made._replace(kept=again.kept)
     assert again.kept > 0
     for name in ("train.bin", "meta.pkl", "tokens-00000.train.bin"):
         (out / name).unlink()
-    tokenize_corpus(corpus, out, tokenizer, val_fraction=SHARE, shard_tokens=shard_tokens)
+    run(out, **options)
     assert contents(out) == before
 
 
-def test_parts_and_order_do_not_show(
-    corpus: list[Path],
-    tmp_path: Path,
-    tokenizer: BPETokenizer,
-    ids: list[list[int]],
-    monkeypatch: pytest.MonkeyPatch,
+def test_parts_do_not_show(
+    run: Run, tmp_path: Path, sides: list[list[list[int]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    eos = tokenizer.eos_token_id
-    assert eos is not None
-    options: dict[str, Any] = {"val_fraction": SHARE, "shard_tokens": 100}
-    expected = [flat(side(ids, False)), flat(side(ids, True))]
     found = []
     for of in (1, 2, 5):
         patch_batches(of, monkeypatch)
-        files = in_parts(corpus, tmp_path / f"parts{of}", tokenizer, of, **options)
-        assert [read_nanogpt([path], "<u2") for path in files] == expected
-        assert (tmp_path / f"parts{of}" / "meta.pkl").exists()
-        found.append(contents(tmp_path / f"parts{of}"))
+        assert nanogpt(run(tmp_path / str(of), of, val_fraction=SHARE, shard_tokens=100)) == [
+            *map(flat, sides)
+        ]
+        found.append(contents(tmp_path / str(of)))
+        assert "meta.pkl" in found[-1]
     assert found[0] == found[1] == found[2]
-    shuffled: list[list[list[int]]] = []
-    for seed, threads in ((1, 1), (1, 2), (2, None)):
-        out = tmp_path / f"shuffled{len(shuffled)}"
-        made = tokenize_corpus(corpus, out, tokenizer, shuffle=seed, threads=threads, **options)
-        tokens = [read_nanogpt([path], "<u2") for path in made.files]
-        assert tokens != expected
-        for each, validation in zip(tokens, (False, True), strict=True):
-            assert sorted(rows_of(each, eos)) == sorted(side(ids, validation))
-        shuffled.append(tokens)
-    assert shuffled[0] == shuffled[1] != shuffled[2]
 
 
-def test_llm_c(corpus: list[Path], tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]) -> None:
+def test_each_side_is_shuffled(
+    run: Run, tmp_path: Path, tokenizer: BPETokenizer, sides: list[list[list[int]]]
+) -> None:
+    made = []
+    for number, (seed, threads) in enumerate([(1, 1), (1, 2), (2, None)]):
+        options: dict[str, Any] = {"val_fraction": SHARE, "shard_tokens": 100}
+        made.append(nanogpt(run(tmp_path / str(number), shuffle=seed, threads=threads, **options)))
+        assert made[-1] != list(map(flat, sides))
+        for tokens, side in zip(made[-1], sides, strict=True):
+            assert sorted(rows_of(tokens, tokenizer.eos_token_id)) == sorted(side)
+    assert made[0] == made[1] != made[2]
+
+
+def test_llm_c(run: Run, tmp_path: Path, sides: list[list[list[int]]]) -> None:
     out = tmp_path / "out"
-    made = tokenize_corpus(corpus, out, tokenizer, "llm.c", val_fraction=SHARE, shard_tokens=100)
+    made = run(out, format="llm.c", val_fraction=SHARE, shard_tokens=100)
     assert made.files == [*sorted(out.glob("*.train.bin")), out / "val.bin"]
-    assert flat([read_llm_c(path) for path in made.files[:-1]]) == flat(side(ids, False))
-    assert read_llm_c(made.files[-1]) == flat(side(ids, True))
+    assert flat([read_llm_c(path) for path in made.files[:-1]]) == flat(sides[0])
+    assert read_llm_c(made.files[-1]) == flat(sides[1])
     assert not (out / "meta.pkl").exists()
 
 
 @pytest.mark.parametrize("name", ["megatron", "npy", "parquet"])
 def test_other_formats_keep_their_shards(
-    name: Any, corpus: list[Path], tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
+    name: Any, run: Run, tmp_path: Path, sides: list[list[list[int]]]
 ) -> None:
     if name == "parquet":
         pytest.importorskip("pyarrow")
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, name, val_fraction=SHARE, shard_tokens=300)
-    assert sorted(made.files) == sorted((tmp_path / "out").glob("tokens-*"))
+    out = tmp_path / "out"
+    made = run(out, format=name, val_fraction=SHARE, shard_tokens=300)
+    assert sorted(made.files) == sorted(out.glob("tokens-*"))
     assert {path.name.split(".")[1] for path in made.files} == {"train", "val"}
     if name == "npy":
-        for part, validation in (("train", False), ("val", True)):
-            tokens = [np.load(path).tolist() for path in sorted((tmp_path / "out").glob(f"*.{part}.npy"))]
-            assert flat(tokens) == flat(side(ids, validation))
+        for part, side in zip(("train", "val"), sides, strict=True):
+            assert flat([np.load(path).tolist() for path in sorted(out.glob(f"*.{part}.npy"))]) == flat(side)
 
 
-def test_another_fraction(corpus: list[Path], tmp_path: Path, tokenizer: BPETokenizer) -> None:
+def test_another_fraction(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    tokenize_corpus(corpus, out, tokenizer, val_fraction=SHARE)
-    with pytest.raises(OptionError, match=r"differs in: val_fraction"):
-        tokenize_corpus(corpus, out, tokenizer, val_fraction=SHARE / 2)
-    with pytest.raises(OptionError, match=r"differs in: val_fraction"):
-        tokenize_corpus(corpus, out, tokenizer)
-    made = tokenize_corpus(corpus, out, tokenizer, overwrite=True)
-    assert {path.name for path in out.iterdir() if path.name[0] != "."} == {
-        "tokens-00000.bin",
-        "train.bin",
-        "manifest.json",
-        "plan.json",
-        "unit-00000.json",
-    }
-    assert made.files == [out / "tokens-00000.bin"]
+    run(out, val_fraction=SHARE)
+    for options in ({"val_fraction": SHARE / 2}, {}):
+        with pytest.raises(OptionError, match=r"differs in: val_fraction"):
+            run(out, **options)
+    assert names(run(out, overwrite=True)) == ["tokens-00000.bin"]
+    kept = {"tokens-00000.bin", "train.bin", "manifest.json", "plan.json", "unit-00000.json"}
+    assert {path.name for path in out.iterdir() if path.name[0] != "."} == kept
 
 
-def test_a_single_shard_has_the_name_that_nanogpt_opens(
-    corpus: list[Path], tmp_path: Path, tokenizer: BPETokenizer
-) -> None:
+def test_a_single_shard_has_the_name_that_nanogpt_opens(run: Run, tmp_path: Path) -> None:
     out, named = tmp_path / "out", tmp_path / "out" / "train.bin"
-    made = tokenize_corpus(corpus, out, tokenizer)
+    made = run(out)
     assert np.memmap(named, np.uint16, "r").tolist() == np.fromfile(made.files[0], np.uint16).tolist()
     assert named.samefile(made.files[0])
     for options in ({"shard_tokens": 50}, {"format": "llm.c"}):
-        tokenize_corpus(corpus, out, tokenizer, overwrite=True, **options)
+        run(out, overwrite=True, **options)
         assert not named.exists()
 
 
@@ -186,16 +173,12 @@ def test_a_single_shard_has_the_name_that_nanogpt_opens(
 
 @pytest.mark.parametrize("strategy", ["concat", "best-fit"])
 def test_pack_npy(
-    strategy: Any,
-    corpus: list[Path],
-    tmp_path: Path,
-    tokenizer: BPETokenizer,
-    ids: list[list[int]],
-    monkeypatch: pytest.MonkeyPatch,
+    strategy: str, run: Run, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options: dict[str, Any] = {"format": "npy", "pack": 16, "pack_strategy": strategy, "shard_tokens": 100}
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, **options)
-    shards = [PackedSequences.load(path) for path in made.files[::3]]
+    ids = flat([[*tokenizer.encode(text), tokenizer.eos_token_id] for text in TEXTS])
+    out, options = tmp_path / "out", {"format": "npy", "pack": 16, "shard_tokens": 100}
+    options["pack_strategy"] = strategy
+    shards = [PackedSequences.load(path) for path in run(out, **options).files[::3]]
     assert len(shards) > 2
     found = []
     for shard in shards:
@@ -203,27 +186,40 @@ def test_pack_npy(
         assert used.sum(axis=1).tolist() == shard.lengths.tolist()
         assert set(shard.ids[~used].tolist()) <= {tokenizer.pad_token_id}
         found.extend(shard.ids[used].tolist())
-    assert sorted(found) == sorted(flat(ids))
-    if strategy == "concat":
-        assert found == flat(ids)
+    assert found == ids if strategy == "concat" else sorted(found) == sorted(ids)
+    before = contents(out)
     patch_batches(2, monkeypatch)
-    tokenize_corpus(corpus, tmp_path / "again", tokenizer, threads=1, **options)
-    assert contents(tmp_path / "again") == contents(tmp_path / "out")
-    (tmp_path / "out" / "tokens-00001.cu_seqlens.npy").unlink()
-    assert tokenize_corpus(corpus, tmp_path / "out", tokenizer, **options).kept == 1
-    assert contents(tmp_path / "again") == contents(tmp_path / "out")
-    parts = [in_parts(corpus, tmp_path / f"parts{of}", tokenizer, of, **options) for of in (1, 2)]
+    run(tmp_path / "again", threads=1, **options)
+    assert contents(tmp_path / "again") == before
+    (out / "tokens-00001.cu_seqlens.npy").unlink()
+    assert run(out, **options).kept == 1
+    assert contents(out) == before
+    parts = [len(run(tmp_path / f"parts{of}", of, **options).files) for of in (1, 2)]
     assert contents(tmp_path / "parts1") == contents(tmp_path / "parts2")
-    assert len(parts[0]) % 3 == 0
+    assert parts[0] % 3 == 0
 
 
-def test_pack_parquet_with_validation(
-    corpus: list[Path], tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
-) -> None:
+def test_pack_parquet_with_validation(run: Run, tmp_path: Path, sides: list[list[list[int]]]) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "parquet", val_fraction=SHARE, pack=16)
-    assert [path.name for path in made.files] == ["tokens-00000.train.parquet", "tokens-00000.val.parquet"]
-    for path, validation in zip(made.files, (False, True), strict=True):
+    made = run(tmp_path / "out", format="parquet", val_fraction=SHARE, pack=16)
+    assert names(made) == ["tokens-00000.train.parquet", "tokens-00000.val.parquet"]
+    for path, side in zip(made.files, sides, strict=True):
         rows = parquet.read_table(path).to_pylist()
-        assert flat([row["input_ids"] for row in rows]) == flat(side(ids, validation))
+        assert flat([row["input_ids"] for row in rows]) == flat(side)
         assert all(sum(row["seq_lengths"]) == 16 for row in rows[:-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "shard"),
+    [
+        (["--val-fraction", "0.2"], "val.bin"),
+        (["--format", "npy", "--pack", "16", "--pack-strategy", "best-fit"], "tokens-00000.cu_seqlens.npy"),
+    ],
+)
+@pytest.mark.usefixtures("run")
+def test_command_line(options: list[str], shard: str, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    tokenizer.save(tmp_path / "tokenizer")
+    arguments = ["--tokenizer", str(tmp_path / "tokenizer"), "--corpus", str(tmp_path / "*.txt")]
+    with pytest.raises(SystemExit, match="0"):
+        main(["tokenize-corpus", *arguments, "--output", str(tmp_path / "out"), *options])
+    assert (tmp_path / "out" / shard).exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import small_batches
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import merge_manifests
+from bpe_tokenizer.errors import WriteError
 from line_documents import tokenize_corpus
 from token_files import as_jsonl, contents, visible
 
@@ -147,6 +149,25 @@ def test_a_stopped_attempt_ends_after_the_other(place: Path, tokenizer: BPEToken
         first.send_signal(signal.SIGCONT)
         assert first.wait() == 0
     merge_manifests(out, verify=True)
+    assert contents(out) == expected
+
+
+def test_a_stopped_run_keeps_its_directory(place: Path, tokenizer: BPETokenizer) -> None:
+    expected = whole(place, "nanogpt", tokenizer, 0)
+    out, corpus = place / "out", str(place / "corpus" / "*")
+    with start(place, "out", name="nanogpt") as first:
+        wait_for_files(first, out, 2)
+        first.send_signal(signal.SIGSTOP)
+        os.waitpid(first.pid, os.WUNTRACED)  # it stops some time after the signal
+        left = contents(out)
+        assert "tokens-00001.bin" in left
+        for overwrite in (False, True):
+            with pytest.raises(WriteError, match=f"out is in use by process {first.pid} on"):
+                tokenize_corpus(corpus, out, tokenizer, shard_tokens=900, overwrite=overwrite)
+        assert contents(out) == left
+        first.kill()
+        first.wait()
+    assert tokenize_corpus(corpus, out, tokenizer, shard_tokens=900).kept >= 1
     assert contents(out) == expected
 
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import small_batches
 from bpe_tokenizer import BPETokenizer, WriteError, locks
 from bpe_tokenizer.corpus import packer
 from bpe_tokenizer.corpus.directory import CorpusDirectory
@@ -23,43 +18,6 @@ from bpe_tokenizer.corpus.unit_shards import UnitShards
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import contents, visible
-
-SUPPORT = str(Path(small_batches.__file__).parent)
-RUN = """
-import sys
-from bpe_tokenizer import BPETokenizer
-support, tokenizer, corpus, out = sys.argv[1:]
-sys.path.insert(0, support)
-from line_documents import tokenize_corpus
-from small_batches import patch_batches
-patch_batches(7)
-tokenize_corpus(corpus, out, BPETokenizer.load(tokenizer), shard_tokens=4000)
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="nothing stops like SIGSTOP here")
-def test_a_stopped_run_keeps_its_directory(tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    corpus, out = tmp_path / "c.txt", tmp_path / "out"
-    corpus.write_text("".join(f"low lower lowest {number}\n" for number in range(6000)), encoding="utf-8")
-    tokenizer.save(tmp_path / "tokenizer")
-    tokenize_corpus(corpus, tmp_path / "whole", tokenizer, shard_tokens=4000)
-    command = [sys.executable, "-c", RUN, SUPPORT, str(tmp_path / "tokenizer"), str(corpus), str(out)]
-    with subprocess.Popen(command) as first:
-        while first.poll() is None and not (out / "tokens-00001.bin").exists():
-            time.sleep(0.001)
-        first.send_signal(signal.SIGSTOP)
-        os.waitpid(first.pid, os.WUNTRACED)  # it stops some time after the signal
-        left = contents(out)
-        assert "tokens-00001.bin" in left
-        for overwrite in (False, True):
-            with pytest.raises(WriteError, match=f"out is in use by process {first.pid} on"):
-                tokenize_corpus(corpus, out, tokenizer, shard_tokens=4000, overwrite=overwrite)
-        assert contents(out) == left
-        first.kill()
-        first.wait()
-    made = tokenize_corpus(corpus, out, tokenizer, shard_tokens=4000)
-    assert made.kept >= 1
-    assert contents(out) == contents(tmp_path / "whole")
 
 
 @pytest.fixture

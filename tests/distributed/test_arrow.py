@@ -120,10 +120,9 @@ def test_a_row_that_is_no_text_is_named(tokenizer: BPETokenizer) -> None:
 
 
 def test_a_column_that_is_none(tokenizer: BPETokenizer) -> None:
-    with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
-        count_texts(table(["low"]), CountSettings(), "body")
-    with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
-        encode_texts(table(["low"]), tokenizer, "body")
+    for work, model in ((count_texts, CountSettings()), (encode_texts, tokenizer)):
+        with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
+            work(table(["low"]), model, "body")  # type: ignore[operator]
     for kind, values in ((pa.int64(), [1]), (pa.list_(pa.string()), [["a"]])):
         with pytest.raises(ArgumentTypeError, match=r"holds (int64|list)"):
             count_texts(table(values, kind), CountSettings())
@@ -171,14 +170,15 @@ def test_settings_are_a_value(tokenizer: BPETokenizer) -> None:
 def test_libraries_that_are_not_installed(monkeypatch: pytest.MonkeyPatch, tokenizer: BPETokenizer) -> None:
     for name in ("ray", "ray.data", "pyspark", "pyspark.sql", "pyspark.sql.types"):
         monkeypatch.setitem(import_module("sys").modules, name, None)
-    with pytest.raises(MissingDependencyError, match=r"ray: pip install .*\[ray\]'"):
-        count_with_ray(None, CountSettings())
-    with pytest.raises(MissingDependencyError, match=r"ray: pip install .*\[ray\]'"):
-        encode_with_ray(None, tokenizer)
-    with pytest.raises(MissingDependencyError, match=r"pyspark: pip install .*\[spark\]'"):
-        count_with_spark(None, CountSettings())
-    with pytest.raises(MissingDependencyError, match=r"pyspark: pip install .*\[spark\]'"):
-        encode_with_spark(None, tokenizer)
+    ray, spark = r"ray: pip install .*\[ray\]'", r"pyspark: pip install .*\[spark\]'"
+    for name, count, encode in (
+        (ray, count_with_ray, encode_with_ray),
+        (spark, count_with_spark, encode_with_spark),
+    ):
+        with pytest.raises(MissingDependencyError, match=name):
+            count(None, CountSettings())
+        with pytest.raises(MissingDependencyError, match=name):
+            encode(None, tokenizer)
     monkeypatch.setitem(import_module("sys").modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match="pyarrow: pip install"):
         file_ranges(__file__)

@@ -10,7 +10,6 @@ import regex
 
 from bpe_tokenizer.reference import (
     GPT4_SPLIT_PATTERN,
-    BasicBPE,
     BPETokenizerSimple,
     CharBPETokenizer,
     NaiveBPETokenizer,
@@ -80,16 +79,6 @@ def test_the_pattern_of_the_thin_form() -> None:
     tokenizer = RegexBPE(300)
     tokenizer.regex_pattern = "[a-z]+"
     assert tokenizer.train("ab,ab,ab").encode("ab,ab") == [256, ord(","), 256]
-
-
-@pytest.mark.parametrize("kind", [BasicBPE, RegexBPE])
-def test_the_thin_forms(kind: type[BasicBPE]) -> None:
-    tokenizer = kind(vocab_size=259)
-    tokenizer.train("aaabdaaabac")
-    # A tutorial prints 257, 258, 259: its loop wastes 256.
-    assert list(tokenizer.merges.items()) == [((97, 97), 256), ((256, 97), 257), ((257, 98), 258)]
-    assert tokenizer.encode("aaabdaaabac") == [258, 100, 258, 97, 99]
-    assert tokenizer.decode([258, 100, 258, 97, 99]) == "aaabdaaabac"
 
 
 def test_the_tokenizer_of_characters(tmp_path: Path) -> None:

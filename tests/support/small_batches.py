@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from bpe_tokenizer.corpus import writing
-from bpe_tokenizer.readers import DocumentBatch
-
-MODULE: Any = writing
-READ = MODULE.read_batches
+from bpe_tokenizer.readers import DocumentBatch, read_batches
 
 
 def patch_batches(documents: int, patch: pytest.MonkeyPatch | None = None) -> None:
-    """Let batches have at most some documents.
+    """Let batches have at most some documents; without a patch, to the end of the process."""
 
-    Args:
-        documents: Their number.
-        patch: Undoes the change; None in a process of its own.
-    """
-    sliced = in_slices(documents)
-    if patch is None:
-        MODULE.read_batches = sliced
-    else:
-        patch.setattr(writing, "read_batches", sliced)
-
-
-def in_slices(documents: int) -> Callable[..., Iterator[DocumentBatch]]:
     def read(*arguments: Any, **options: Any) -> Iterator[DocumentBatch]:
-        for batch in READ(*arguments, **options):
+        for batch in read_batches(*arguments, **options):
             yield from sliced(batch, documents)
 
-    return read
+    (patch or pytest.MonkeyPatch()).setattr(writing, "read_batches", read)
 
 
 def sliced(batch: DocumentBatch, documents: int) -> Iterator[DocumentBatch]:
@@ -41,8 +26,7 @@ def sliced(batch: DocumentBatch, documents: int) -> Iterator[DocumentBatch]:
     bad = list(batch.bad)
     for start in range(0, count, documents) or [0]:
         end = min(start + documents, count)
-        is_last = end == count
-        now = [row for row in bad if is_last or row.row < batch.rows[end - 1]]
+        now = [row for row in bad if end == count or row.row < batch.rows[end - 1]]
         bad = bad[len(now) :]
         offsets = batch.offsets[start : end + 1]
         yield batch._replace(

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import oracle
 from bpe_tokenizer import (
     GPT2_SPLIT_PATTERN,
-    LLAMA3_SPECIAL_TOKENS,
     ArgumentTypeError,
     BPETokenizer,
     CorpusError,
@@ -98,15 +97,6 @@ def test_a_list_of_special_tokens_takes_the_first_ids(stdlib_texts: list[str]) -
     assert tokenizer.vocab[259] == b"".join(tokenizer.merges[0])
 
 
-def test_an_id_outside_the_vocabulary_takes_nothing_from_it() -> None:
-    text = "the cat in the hat sat with the other cat on the mat of that hatter"
-    tokenizer = trained(text, 276, special_tokens={"<|end|>": 100257})
-    assert len(tokenizer.merges) == 20
-    assert (tokenizer.vocab_size, len(tokenizer)) == (276, 277)
-    assert tokenizer.special_tokens == {"<|end|>": 100257}
-    assert tokenizer.vocab[100257] == b"<|end|>"
-
-
 def test_merges_skip_reserved_ids(stdlib_texts: list[str]) -> None:
     tokenizer = trained(stdlib_texts[:1], 300, special_tokens={"<b>": 290, "<a>": 258, "<c>": 300})
     assert list(tokenizer.special_tokens.items()) == [("<a>", 258), ("<b>", 290), ("<c>", 300)]
@@ -123,16 +113,6 @@ def test_nothing_is_learned_across_a_special_token() -> None:
     assert tokenizer.merges == [(b"a", b"b")]
     longest = trained("ab<|x|><|x|y|>" * 9, 300, special_tokens=["<|x|>", "<|x|y|>", "<|x|><|x|y|>"])
     assert longest.merges == [(b"a", b"b")]
-
-
-def test_well_known_sets_lie_outside_a_small_vocabulary() -> None:
-    tokenizer = trained(WORDS, 260, special_tokens=LLAMA3_SPECIAL_TOKENS)
-    assert tokenizer.special_tokens == dict(sorted(LLAMA3_SPECIAL_TOKENS.items(), key=lambda item: item[1]))
-    assert (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id) == (
-        128000,
-        128001,
-        128004,
-    )
 
 
 @pytest.mark.parametrize(
@@ -190,11 +170,6 @@ def test_an_option_out_of_range_is_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         trained(WORDS, **options)
-
-
-def test_an_unknown_normalisation_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"'NFX'.*'NFC', 'NFD', 'NFKC', 'NFKD' or None"):
-        BPETokenizer(normalization="NFX")  # type: ignore[arg-type]
 
 
 def test_training_returns_the_tokenizer_and_replaces_what_was_there() -> None:

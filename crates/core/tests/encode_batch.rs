@@ -414,14 +414,7 @@ fn a_file_that_changes_at_any_moment_is_an_error_or_changes_nothing() {
         ] {
             let options = options(job, 1, Special::All);
             let path = file(&format!("changing-{number}"), text.as_bytes());
-            let expected = encoder.encode_files(
-                &[&path],
-                separator,
-                &BufferPool::default(),
-                &options,
-                &never,
-            );
-            let expected = expected.unwrap();
+            let expected = encode_file(encoder, &path, separator, &options, &never).unwrap();
             let (mut errors, mut moment) = (0, 1);
             loop {
                 std::fs::write(&path, &text).unwrap();
@@ -434,13 +427,7 @@ fn a_file_that_changes_at_any_moment_is_an_error_or_changes_nothing() {
                     false
                 };
                 let interrupt = Interrupt::new(&poll);
-                match encoder.encode_files(
-                    &[&path],
-                    separator,
-                    &BufferPool::default(),
-                    &options,
-                    &interrupt,
-                ) {
+                match encode_file(encoder, &path, separator, &options, &interrupt) {
                     Ok(ids) => assert_eq!(ids, expected, "{number} at {moment}"),
                     Err(error) => {
                         let message = error.to_string();
@@ -467,6 +454,17 @@ fn a_file_that_changes_at_any_moment_is_an_error_or_changes_nothing() {
             );
         }
     }
+}
+
+fn encode_file(
+    encoder: &Encoder,
+    path: &Path,
+    separator: Option<&str>,
+    options: &BatchOptions,
+    interrupt: &Interrupt<'_>,
+) -> Result<Ragged, Error> {
+    let pool = BufferPool::default();
+    encoder.encode_files(&[path], separator, &pool, options, interrupt)
 }
 
 fn file(name: &str, bytes: &[u8]) -> PathBuf {
@@ -496,13 +494,7 @@ fn errors_name_a_disallowed_token_at_any_position() {
             job_bytes: 64,
             ..BatchOptions::default()
         };
-        let result = encoder.encode_files(
-            &[&path],
-            None,
-            &BufferPool::default(),
-            &options,
-            &Interrupt::never(),
-        );
+        let result = encode_file(&encoder, &path, None, &options, &Interrupt::never());
         std::fs::remove_file(&path).unwrap();
         let Err(Error::Disallowed { token, byte, .. }) = result else {
             panic!("{result:?}");

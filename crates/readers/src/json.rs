@@ -233,27 +233,6 @@ mod tests {
     }
 
     #[test]
-    fn the_last_string_of_a_field_is_its_text() {
-        for (line, expected) in [
-            (r#"{"text": "a"}"#, "a"),
-            (
-                r#" { "id" : [1, {"text": "x"}], "text" : "é\u00e9\n\"\\\/\b\f\r\t" } "#,
-                "éé\n\"\\/\u{8}\u{c}\r\t",
-            ),
-            (
-                r#"{"text": 1, "te\u0078t": "a", "text": "\ud83d\uDE42 b"}"#,
-                "🙂 b",
-            ),
-            (
-                r#"{"text": "", "x": "\ud800", "n": -1.5e9, "t": [true, false, null]}"#,
-                "",
-            ),
-        ] {
-            assert_eq!(text(line).as_deref(), Some(expected), "{line}");
-        }
-    }
-
-    #[test]
     fn what_is_unusual_is_left_undecided() {
         let deep = "[".repeat(65) + &"]".repeat(65);
         let digits = "1".repeat(4001);

@@ -65,6 +65,12 @@ mod samples {
         }
     }
 
+    pub fn add(counter: &Counter, counted: &mut Counted, weight: u64, text: &str) {
+        let never = Interrupt::never();
+        let mut call = call(counter, counted, weight, &never);
+        call.add_texts(&[text]).unwrap();
+    }
+
     pub fn table(counted: &mut Counted) -> Counts {
         let counts = counted.counts().unwrap();
         let pieces = counts.iter();

@@ -581,9 +581,7 @@ impl<'a> Worker<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{
-        call, count_whole, counter, sample, table, Counts, PATTERN, WORDS,
-    };
+    use super::super::samples::{add, count_whole, counter, sample, table, Counts, PATTERN, WORDS};
     use super::*;
 
     #[test]
@@ -591,28 +589,20 @@ mod tests {
         let counter = counter(PATTERN, None, 2);
         let (text, other) = (sample(100_000), "word and other words");
         let (mut weighted, mut repeated) = (Counted::default(), Counted::default());
-        let add = |text: &str, weight, counted: &mut Counted| {
-            call(&counter, counted, weight, &Interrupt::never())
-                .add_texts(&[text])
-                .unwrap();
-        };
         for (text, weight) in [(&text[..], 1), (other, 3), (&text[..], 2)] {
-            add(text, weight, &mut weighted);
-            (0..weight).for_each(|_| add(text, 1, &mut repeated));
+            add(&counter, &mut weighted, weight, text);
+            (0..weight).for_each(|_| add(&counter, &mut repeated, 1, text));
         }
         assert_eq!((weighted.documents, repeated.documents), (3, 6));
         assert_eq!(table(&mut weighted), table(&mut repeated));
-        let (mut sum, mut other) = (Counted::default(), Counted::default());
-        add(&text, 1, &mut sum);
-        add("word and other words", 1, &mut other);
-        counter
-            .merge(&mut other, 3, &mut sum, &Interrupt::never())
-            .unwrap();
-        let mut again = Counted::default();
-        add(&text, 1, &mut again);
-        counter
-            .merge(&mut again, 2, &mut sum, &Interrupt::never())
-            .unwrap();
+        let mut sum = Counted::default();
+        add(&counter, &mut sum, 1, &text);
+        for (text, weight) in [(other, 3), (&text[..], 2)] {
+            let mut counted = Counted::default();
+            add(&counter, &mut counted, 1, text);
+            let merged = counter.merge(&mut counted, weight, &mut sum, &Interrupt::never());
+            merged.unwrap();
+        }
         assert_eq!(table(&mut sum), table(&mut repeated));
     }
 
@@ -627,8 +617,7 @@ mod tests {
             let counter = counter(pattern, form, 1);
             let mut counted = Counted::default();
             let never = Interrupt::never();
-            let mut call = call(&counter, &mut counted, 1, &never);
-            call.add_texts(&[&text]).unwrap();
+            add(&counter, &mut counted, 1, &text);
             let mut expected = count_whole(&counter, &text);
             assert!(table(&mut counted) == expected);
             counter
@@ -664,16 +653,11 @@ mod tests {
         ] {
             let counter = counter(PATTERN, form, 2);
             let mut counted = Counted::default();
-            let add = |text: &str, counted: &mut Counted| {
-                call(&counter, counted, 1, &Interrupt::never())
-                    .add_texts(&[text])
-                    .unwrap();
-            };
-            add("<|end of text|>", &mut counted);
+            add(&counter, &mut counted, 1, "<|end of text|>");
             assert!(!counted.normalized);
-            add(text, &mut counted);
+            add(&counter, &mut counted, 1, text);
             assert_eq!(counted.normalized, expected, "{form:?}");
-            add("more", &mut counted);
+            add(&counter, &mut counted, 1, "more");
             let mut sum = Counted::default();
             let never = Interrupt::never();
             counter.merge(&mut counted, 2, &mut sum, &never).unwrap();
@@ -741,9 +725,7 @@ mod tests {
             let never = Interrupt::never();
             let mut counted = Counted::default();
             for (number, text) in (0u64..).zip(&texts) {
-                call(&counter, &mut counted, 1 + number % 3 / 2, &never)
-                    .add_texts(&[text])
-                    .unwrap();
+                add(&counter, &mut counted, 1 + number % 3 / 2, text);
                 assert!(counted.runs.len() <= max_runs);
             }
             assert!(!counted.runs.is_empty());
@@ -769,9 +751,7 @@ mod tests {
         for threads in [1, 2, 5] {
             let counter = spilling(threads, 2 << 20, 64);
             let mut counted = Counted::default();
-            call(&counter, &mut counted, 1, &Interrupt::never())
-                .add_texts(&[&text])
-                .unwrap();
+            add(&counter, &mut counted, 1, &text);
             assert!(counted.runs.len() > 1);
             assert!(counted.memory(0) < (2 << 20) + (threads << 23));
             check(&counter, &mut counted, &expected);
@@ -789,9 +769,7 @@ mod tests {
                 *expected.entry(piece).or_insert(0) += count * weight;
             }
             let mut counted = Counted::default();
-            call(&counter, &mut counted, 1, &never)
-                .add_texts(&[&text])
-                .unwrap();
+            add(&counter, &mut counted, 1, &text);
             counter
                 .merge(&mut counted, weight, &mut sum, &never)
                 .unwrap();
@@ -845,9 +823,7 @@ mod tests {
         for counter in [counter(PATTERN, None, 1), spilling(1, 1, 64)] {
             let never = Interrupt::never();
             let mut counted = Counted::default();
-            call(&counter, &mut counted, 1, &never)
-                .add_texts(&[&text])
-                .unwrap();
+            add(&counter, &mut counted, 1, &text);
             for min_count in [0, 1, 2, 3] {
                 counter.prune(min_count, &mut counted, &never).unwrap();
                 let mut expected = whole.clone();
