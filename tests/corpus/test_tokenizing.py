@@ -153,14 +153,9 @@ def test_several_files_and_patterns(
     tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "in" / "deep").mkdir(parents=True)
-    for name, text in {
-        "b.txt": "b",
-        "a.txt": "a",
-        "deep/c.txt": "c",
-        "deep/d.jsonl": '{"text": "d"}',
-    }.items():
-        (tmp_path / "in" / name).write_text(text, encoding="utf-8")
-    (tmp_path / "in" / "[x].txt").write_text("x", encoding="utf-8")
+    for name in ("b.txt", "a.txt", "deep/c.txt", "[x].txt"):
+        (tmp_path / "in" / name).write_text(Path(name).stem.strip("[]"), encoding="utf-8")
+    (tmp_path / "in" / "deep" / "d.jsonl").write_text('{"text": "d"}', encoding="utf-8")
     monkeypatch.chdir(tmp_path / "in")
 
     def letters(*inputs: str | Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,8 +9,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-
-from zstd_library import zstd
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
 
@@ -38,24 +35,6 @@ def read(path: Path) -> tuple[int, int]:
     found = subprocess.run([sys.executable, "-c", PROGRAM, path], capture_output=True, text=True, check=True)
     size, grown = map(int, found.stdout.split())
     return size, grown
-
-
-LINE = json.dumps({"id": 1, "text": "low lower lowest\n" * 60, "more": [1, {"a": "b"}]}).encode() + b"\n"
-
-
-@pytest.mark.sampled(0.25, "long tests")
-@pytest.mark.parametrize("compressed", [False, True])
-def test_reading_lines_takes_the_same_memory_for_any_number(compressed: bool, tmp_path: Path) -> None:
-    grown = []
-    for lines in (20_000, 160_000):
-        path = tmp_path / "a.jsonl"
-        data = LINE * lines
-        path.write_bytes(zstd().compress(data) if compressed else data)
-        size, more = read(path)
-        assert size == lines * 17 * 60
-        grown.append(more)
-    assert grown[0] < 80
-    assert grown[1] < grown[0] + 30
 
 
 def test_a_long_line_is_held_about_twice(tmp_path: Path) -> None:

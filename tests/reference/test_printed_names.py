@@ -124,12 +124,8 @@ def test_the_functions_on_words(tmp_path: Path) -> None:
     assert stats["e", "s"] == stats["s", "t"] == 9
     merged = words.merge_vocab(("e", "s"), table)
     assert merged["n e w es t </w>"] == 6
-    assert parameters(words.train_bpe) == [
-        "corpus_iterator",
-        "vocab_size",
-        "min_frequency=2",
-        "verbose=False",
-    ]
+    names = ["corpus_iterator", "vocab_size", "min_frequency=2", "verbose=False"]
+    assert parameters(words.train_bpe) == names
     token_to_id, merges = words.train_bpe(iter(["low low", "low lower"]), 260, 2, False)
     assert merges == [("o", "w"), ("l", "ow"), ("Ġ", "low")]  # Of equal counts, the greatest pair.
     byte_to_char = words.build_byte_vocab()
