@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.model import AddedToken
 
 
 def random_model(seed: int, **options: Any) -> _core.Model:
@@ -90,10 +89,3 @@ def test_a_piece_that_is_a_token_skips_merging_with_ignore_merges(
     trace = _core.Encoder(core).trace_merges(b"abc")
     assert trace.ids == _core.Encoder(core).encode("abc") == ids
     assert (trace.is_whole, [step.rank for step in trace.steps]) == (ignore_merges, [0])
-
-
-def test_a_special_token_of_the_vocabulary_does_not_skip_merging() -> None:
-    added = [AddedToken("ab", 2)]
-    vocab = {0: b"a", 1: b"b", 2: b"ab"}
-    core = _core.Model(vocab, [], added_tokens=added, requires_all_bytes=False, ignore_merges=True)
-    assert _core.Encoder(core).trace_merges(b"ab").ids == _core.Encoder(core).encode("ab") == [0, 1]

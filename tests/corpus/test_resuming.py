@@ -49,14 +49,6 @@ def test_finished_shards_are_verified(
     assert contents(out) == expected
 
 
-def test_a_complete_run_is_not_repeated(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, shard_tokens=25)
-    stamps = {path: path.stat().st_mtime_ns for path in made.files}
-    again = tokenize_corpus(corpus, tmp_path / "out", tokenizer, shard_tokens=25)
-    assert again == made._replace(kept=len(made.files))
-    assert {path: path.stat().st_mtime_ns for path in made.files} == stamps
-
-
 def test_other_settings_are_refused(
     corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, plain_tokenizer: BPETokenizer
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import parquet
-from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import choose_token_type
 from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from line_documents import tokenize_corpus
@@ -103,25 +101,6 @@ def test_batches_of_any_size(texts: list[str], documents: int, shard_tokens: int
         assert contents(Path(name, str(documents))) == contents(Path(name, "1"))
         found = [np.load(file).tolist() for file in files]
         assert found == [shard for shard in portions(rows, shard_tokens) if shard]
-
-
-@given(st.lists(st.integers(0, 6), max_size=30), st.lists(st.integers(0, 30), max_size=4), st.integers(1, 12))
-def test_portions(lengths: list[int], cuts: list[int], most: int) -> None:
-    rows = [[number] * length for number, length in enumerate(lengths)]
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    borders = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
-    shards: list[list[int]] = []
-    for begin, stop in itertools.pairwise(borders):
-        start = begin
-        while start < stop:
-            held = len(shards[-1]) if shards else 0
-            end = min(documents_that_fit(offsets[: stop + 1], start, held, most), stop)
-            shards = shards or [[]]
-            shards[-1].extend(flat(rows[start:end]))
-            if end < stop:
-                shards.append([])
-            start = end
-    assert shards == portions(rows, most)
 
 
 # The type of an id
