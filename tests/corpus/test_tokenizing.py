@@ -212,50 +212,43 @@ def test_an_empty_corpus(data: bytes, tmp_path: Path, tokenizer: BPETokenizer) -
 
 
 @pytest.mark.parametrize(
-    ("special", "end"),
+    ("special", "eos", "end"),
     [
-        (["<|end|>"], "<|end|>"),
-        (["<|im_end|>", "[END]"], "[END]"),
-        (["<|end|>", "<|eod|>"], "<|eod|>"),
-        (["<|end|>", "</s>"], "</s>"),
-        (["<pad>", "<｜end▁of▁sentence｜>"], "<｜end▁of▁sentence｜>"),
-        (["</doc>"], "</doc>"),
-        ([], None),
-        (["<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end_header_id|>", "[SEP]"], None),
+        (["<|end|>"], None, "<|end|>"),
+        (["<|im_end|>", "[END]"], None, "[END]"),
+        (["<|end|>", "<|eod|>"], None, "<|eod|>"),
+        (["<|end|>", "</s>"], None, "</s>"),
+        (["<pad>", "<｜end▁of▁sentence｜>"], None, "<｜end▁of▁sentence｜>"),
+        (["</doc>"], None, "</doc>"),
+        ([], None, None),
+        (["<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end_header_id|>", "[SEP]"], None, None),
+        # An end of turn gives way to an end of documents.
+        (["<|endoftext|>", "<|im_start|>", "<|im_end|>"], "<|im_end|>", "<|endoftext|>"),  # Qwen, Phi 4
+        (["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"], "<|eot_id|>", "<|end_of_text|>"),  # Llama 3
+        (["<bos>", "<eos>", "<end_of_turn>"], "<end_of_turn>", "<eos>"),  # Gemma
+        (["<|return|>", "<|endoftext|>"], "<|return|>", "<|endoftext|>"),  # gpt-oss
+        (["<|im_start|>", "<|im_end|>"], "<|im_end|>", "<|im_end|>"),  # nothing else ends a document
+        (["<|endoftext|>", "<mine>"], "<mine>", "<mine>"),
     ],
 )
-def test_the_token_between_documents(special: list[str], end: str | None, tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
+def test_the_token_between_documents(
+    special: list[str], eos: str | None, end: str | None, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "c.jsonl", tmp_path / "out"
     path.write_bytes(as_jsonl(["the lowest", "newest"]))
     made = BPETokenizer().train("low", 280, special_tokens=special, verbose=False)
+    if eos is not None:
+        made.eos_token = eos
     if end is None:
         several: list[dict[str, Any]] = [{}, {"part": 0, "of": 1}]
         for options in several:
             with pytest.raises(OptionError, match=r"no special token .*eos_token=.*append_eos=False"):
-                tokenize_corpus(path, tmp_path / "out", made, **options)
-        tokenize_corpus(path, tmp_path / "out", made, append_eos=False)
+                tokenize_corpus(path, out, made, **options)
+        tokenize_corpus(path, out, made, append_eos=False)
         return
-    corpus = tokenize_corpus(path, tmp_path / "out", made)
-    eos = made.special_tokens[end]
-    expected = [*made.encode("the lowest"), eos, *made.encode("newest"), eos]
-    assert read_nanogpt(corpus.files, "<u2") == expected
-
-
-def test_an_end_of_turn_gives_way_to_an_end_of_documents(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_bytes(as_jsonl(["low"]))
-    for special, eos, end in (
-        (["<|endoftext|>", "<|im_start|>", "<|im_end|>"], "<|im_end|>", 256),  # Qwen, Phi 4
-        (["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"], "<|eot_id|>", 257),  # Llama 3
-        (["<bos>", "<eos>", "<end_of_turn>"], "<end_of_turn>", 257),  # Gemma
-        (["<|return|>", "<|endoftext|>"], "<|return|>", 257),  # gpt-oss
-        (["<|im_start|>", "<|im_end|>"], "<|im_end|>", 257),  # nothing else ends a document
-        (["<|endoftext|>", "<mine>"], "<mine>", 257),
-    ):
-        made = BPETokenizer().train("low", 280, special_tokens=special, verbose=False)
-        made.eos_token = eos
-        corpus = tokenize_corpus(path, tmp_path / "out", made, overwrite=True)
-        assert read_nanogpt(corpus.files, "<u2") == [*made.encode("low"), end], special
+    ends = [made.special_tokens[end]]
+    expected = [*made.encode("the lowest"), *ends, *made.encode("newest"), *ends]
+    assert read_nanogpt(tokenize_corpus(path, out, made).files, "<u2") == expected
 
 
 def test_a_file_of_text_is_a_document_everywhere(tmp_path: Path, tokenizer: BPETokenizer) -> None:
