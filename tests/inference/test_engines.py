@@ -13,7 +13,6 @@ import shutil
 import signal
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
@@ -172,29 +171,6 @@ def test_cancelled_midway_and_used_again(models: Models, model: LanguageModel, p
         assert generation.finish_reason == "cancelled"
         assert generation.ids == expected[:count]
     assert list(model.generate(prompt, GREEDY)) == expected
-
-
-def test_cancelled_from_another_thread(models: Models, model: LanguageModel, prompt: list[int]) -> None:
-    seen: list[int] = []
-    started, finished = threading.Event(), threading.Event()
-    generation = model.generate(prompt, GenerationOptions(200, 1.0, 1.0))
-
-    def read() -> None:
-        for new_id in generation:
-            seen.append(new_id)
-            started.set()
-            time.sleep(0.001)
-        finished.set()
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    assert started.wait(60)
-    generation.cancel()
-    assert finished.wait(60)
-    thread.join()
-    assert generation.finish_reason == "cancelled"
-    assert generation.ids == seen
-    assert list(model.generate(prompt, GREEDY)) == models.greedy(prompt, 60)
 
 
 def test_forgotten_midway(models: Models, model: LanguageModel, prompt: list[int]) -> None:

@@ -88,28 +88,14 @@ def test_llama_server_stops_at_the_models_own_stop_id(server: LocalServer) -> No
     assert (ours.finish_reason, ours.stop_id) == ("stop", END_OF_TURN)
 
 
-@pytest.mark.parametrize(
-    ("kind", "asked"),
-    [
-        (
-            "vllm",
-            {
-                **{"model": "tiny", "prompt": PROMPT, "max_tokens": 5, "temperature": 0.3, "top_p": 0.8},
-                **{"seed": 11, "stop_token_ids": [98, 99], "ignore_eos": True, "top_k": 0, "min_p": 0},
-                **{"repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0},
-                **{"stream": True, "return_token_ids": True},
-            },
-        ),
-        (
-            "sglang",
-            {
-                **{"input_ids": PROMPT, "stream": True, "temperature": 0.3, "top_p": 0.8, "min_p": 0},
-                **{"sampling_seed": 11, "max_new_tokens": 5, "top_k": -1, "repetition_penalty": 1},
-                **{"ignore_eos": True},
-            },
-        ),
-    ],
-)
+VLLM = {"model": "tiny", "prompt": PROMPT, "max_tokens": 5, "temperature": 0.3, "top_p": 0.8, "seed": 11}
+VLLM |= {"stop_token_ids": [98, 99], "ignore_eos": True, "top_k": 0, "min_p": 0, "repetition_penalty": 1}
+VLLM |= {"presence_penalty": 0, "frequency_penalty": 0, "stream": True, "return_token_ids": True}
+SGLANG = {"input_ids": PROMPT, "stream": True, "max_new_tokens": 5, "temperature": 0.3, "top_p": 0.8}
+SGLANG |= {"sampling_seed": 11, "ignore_eos": True, "top_k": -1, "min_p": 0, "repetition_penalty": 1}
+
+
+@pytest.mark.parametrize(("kind", "asked"), [("vllm", VLLM), ("sglang", SGLANG)])
 def test_what_a_server_that_streams_is_asked(
     server: LocalServer, kind: str, asked: dict[str, object]
 ) -> None:

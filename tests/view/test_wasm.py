@@ -8,7 +8,7 @@ import json
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS
 from bpe_tokenizer.view.packed import pack
 from hostile import hostile_texts
 from mutations import break_bytes, break_json, break_numbers, hopeless
-from sampling import sample_size
 from small_tokenizers import BYTES, hard_texts, relaxed, tiny, without_surrogates
 from wasm_core import WASM, WasmCore, WasmError, WasmTokenizer
 
@@ -95,36 +94,6 @@ def is_inside(data: bytes, at: int) -> bool:
 
 
 # -- encoding ---------------------------------------------------------------------------------------------
-
-
-def random_texts(count: int, seed: int = 0) -> Iterator[str]:
-    """Words, numbers, spaces and characters of every kind, in texts of up to 40 parts."""
-    generator = random.Random(seed)
-    words = ["the", " and", " low", "lower", "I'll", "WE'RE", "naïve", "日本語", "한국어", "<|eos|>"]
-    words += ["<|pad|", "\r\n"]
-    for _ in range(count):
-        parts = []
-        for _ in range(generator.randrange(40)):
-            kind = generator.randrange(5)
-            if kind == 0:
-                code = generator.choice((0x80, 0x800, 0x3000, 0x10000, 0x1F600, 0x110000))
-                parts.append(chr(generator.randrange(code - 0x80, code)))
-            elif kind == 1:
-                parts.append(str(generator.randrange(10**6)))
-            elif kind == 2:
-                parts.append(generator.choice((" ", "  ", "\n", "\t", "\u3000", ".", "!?", "e\u0301")))
-            else:
-                parts.append(generator.choice(words))
-        yield without_surrogates("".join(parts))
-
-
-@pytest.mark.sampled(1.0)
-def test_ten_thousand_random_texts(core: WasmCore, tokenizer: BPETokenizer) -> None:
-    theirs = packed(core, tokenizer)
-    for number, text in enumerate(random_texts(sample_size(10_000, 0.2))):
-        special = number % 2 == 1
-        ids = tokenizer.encode(text, allowed_special="all" if special else "none")
-        assert theirs.ids(text, special) == ids, text
 
 
 @pytest.mark.sampled(0.25, "long tests")

@@ -11,7 +11,7 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.formats import gguf
 from bpe_tokenizer.view.page import published_names
 from hostile import hostile_texts
-from view.test_wasm import assert_info, assert_same, packed, random_texts
+from view.test_wasm import assert_info, assert_same, packed
 from wasm_core import WASM, WasmCore
 
 pytestmark = pytest.mark.skipif(not WASM.exists(), reason="core.wasm is missing: make wasm builds it")
@@ -43,8 +43,6 @@ def test_real_rank_files(core: WasmCore, name: str, shared: Path, corpus_texts: 
     assert_info(theirs, ours)
     assert_same(theirs, ours, texts)
     assert_same(packed(core, ours), ours, texts)
-    for text in random_texts(2000, seed=5):
-        assert theirs.ids(text) == ours.encode(text)
 
 
 GGUF = ["falcon", "gpt-2", "llama-bpe", "qwen2", "starcoder"]
