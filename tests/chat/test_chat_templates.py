@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -343,47 +344,40 @@ def _talk(roles: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("roles", "limit", "kept"),
+    ("drop", "roles", "limit", "kept"),
     [
-        ("suauau", 6, "suauau"),
-        ("suauau", 5, "suau"),
-        ("suauau", 2, "su"),
-        ("suauau", 1, ""),
-        ("uatatauatau", 6, "uatau"),
-        ("uatatauatau", 4, "u"),
-        ("auau", 3, "uau"),
-        ("auau", 4, "auau"),
-        ("uau", 2, "u"),
-        ("uuu", 2, "uu"),
-        ("suasu", 3, "su"),
-        ("s", 0, ""),
-        ("duau", 2, "du"),
-        ("sduauau", 5, "sduau"),
+        (drop_oldest_turns, "suauau", 6, "suauau"),
+        (drop_oldest_turns, "suauau", 5, "suau"),
+        (drop_oldest_turns, "suauau", 2, "su"),
+        (drop_oldest_turns, "suauau", 1, ""),
+        (drop_oldest_turns, "uatatauatau", 6, "uatau"),
+        (drop_oldest_turns, "uatatauatau", 4, "u"),
+        (drop_oldest_turns, "auau", 3, "uau"),
+        (drop_oldest_turns, "auau", 4, "auau"),
+        (drop_oldest_turns, "uau", 2, "u"),
+        (drop_oldest_turns, "uuu", 2, "uu"),
+        (drop_oldest_turns, "suasu", 3, "su"),
+        (drop_oldest_turns, "s", 0, ""),
+        (drop_oldest_turns, "duau", 2, "du"),
+        (drop_oldest_turns, "sduauau", 5, "sduau"),
+        (partial(drop_oldest_turns, keep_system=False), "suauau", 4, "uau"),
+        (drop_last_turns, "suatauau", 8, "suatauau"),
+        (drop_last_turns, "suatauau", 6, "suata"),
+        (drop_last_turns, "suatauau", 4, ""),
+        (drop_last_turns, "uaua", 3, "ua"),
     ],
 )
-def test_dropping_the_oldest_turns(roles: str, limit: int, kept: str) -> None:
+def test_dropping_turns_until_the_rest_fits(
+    drop: Callable[..., Any], roles: str, limit: int, kept: str
+) -> None:
     asked = []
 
     def fits(messages: Any) -> bool:
         asked.append(len(messages))
         return len(messages) <= limit
 
-    assert _roles(drop_oldest_turns(_talk(roles), fits)) == kept
+    assert _roles(drop(_talk(roles), fits)) == kept
     assert len(asked) <= 5
-    # The end of the conversation stays, and the rest starts with a user message.
-    assert not kept or roles.endswith(kept.lstrip("sd"))
-
-
-def test_dropping_the_system_messages_too() -> None:
-    assert _roles(drop_oldest_turns(_talk("suauau"), lambda some: len(some) <= 4, keep_system=False)) == "uau"
-
-
-@pytest.mark.parametrize(
-    ("roles", "limit", "kept"),
-    [("suatauau", 8, "suatauau"), ("suatauau", 6, "suata"), ("suatauau", 4, ""), ("uaua", 3, "ua")],
-)
-def test_dropping_the_last_turns(roles: str, limit: int, kept: str) -> None:
-    assert _roles(drop_last_turns(_talk(roles), lambda some: len(some) <= limit)) == kept
 
 
 def test_surrogates_are_joined_or_replaced(tokenizer: BPETokenizer) -> None:

@@ -15,50 +15,30 @@ from bpe_tokenizer.inference.sampling import Sampler, nucleus
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("kind", "error", "name", "values"),
     [
-        ({"max_new_tokens": 0}, OptionError),
-        ({"max_new_tokens": 1.5}, ArgumentTypeError),
-        ({"max_new_tokens": True}, ArgumentTypeError),
-        ({"temperature": -0.1}, OptionError),
-        ({"temperature": float("nan")}, OptionError),
-        ({"temperature": float("inf")}, OptionError),
-        ({"temperature": "hot"}, ArgumentTypeError),
-        ({"top_p": 0}, OptionError),
-        ({"top_p": 1.01}, OptionError),
-        ({"top_p": float("nan")}, OptionError),
-        ({"top_p": None}, ArgumentTypeError),
-        ({"seed": -1}, OptionError),
-        ({"seed": 2**32}, OptionError),
-        ({"seed": 0.5}, ArgumentTypeError),
-        ({"stop_ids": 5}, ArgumentTypeError),
-        ({"stop_ids": "5"}, ArgumentTypeError),
-        ({"stop_ids": ["x"]}, ArgumentTypeError),
+        (GenerationOptions, OptionError, "max_new_tokens", [0]),
+        (GenerationOptions, OptionError, "temperature", [-0.1, float("nan"), float("inf")]),
+        (GenerationOptions, OptionError, "top_p", [0, 1.01, float("nan")]),
+        (GenerationOptions, OptionError, "seed", [-1, 2**32]),
+        (GenerationOptions, ArgumentTypeError, "max_new_tokens", [1.5, True]),
+        (GenerationOptions, ArgumentTypeError, "temperature", ["hot"]),
+        (GenerationOptions, ArgumentTypeError, "top_p", [None]),
+        (GenerationOptions, ArgumentTypeError, "seed", [0.5]),
+        (GenerationOptions, ArgumentTypeError, "stop_ids", [5, "5", ["x"]]),
+        (LoadOptions, OptionError, "n_gpu_layers", [-2]),
+        (LoadOptions, OptionError, "n_ctx", [-1]),
+        (LoadOptions, OptionError, "timeout", [0, float("inf")]),
+        (LoadOptions, OptionError, "api_key", ["a\r\nHost: b"]),
+        (LoadOptions, ArgumentTypeError, "device", [0]),
+        (LoadOptions, ArgumentTypeError, "n_ctx", ["8k"]),
+        (LoadOptions, ArgumentTypeError, "api_key", [5]),
     ],
 )
-def test_bad_generation_options(options: dict[str, Any], error: type[Exception]) -> None:
-    (name,) = options
-    with pytest.raises(error, match=name):
-        GenerationOptions(**options)
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"n_gpu_layers": -2}, OptionError),
-        ({"device": 0}, ArgumentTypeError),
-        ({"n_ctx": -1}, OptionError),
-        ({"n_ctx": "8k"}, ArgumentTypeError),
-        ({"timeout": 0}, OptionError),
-        ({"timeout": float("inf")}, OptionError),
-        ({"api_key": 5}, ArgumentTypeError),
-        ({"api_key": "a\r\nHost: b"}, OptionError),
-    ],
-)
-def test_bad_load_options(options: dict[str, Any], error: type[Exception]) -> None:
-    (name,) = options
-    with pytest.raises(error, match=name):
-        LoadOptions(**options)
+def test_bad_options(kind: Any, error: type[Exception], name: str, values: list[Any]) -> None:
+    for value in values:
+        with pytest.raises(error, match=name):
+            kind(**{name: value})
 
 
 def test_options_are_values() -> None:

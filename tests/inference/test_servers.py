@@ -262,20 +262,10 @@ def test_nobody_listens() -> None:
         ModelCache().load(f"http://127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "http://",
-        "http://:80",
-        "http://host:port",
-        "http://host?x=1",
-        "http://[::1",
-        "http://me:secret@host",
-        "http://a..b:80",
-        f"http://{'a' * 70}.com",
-        "http://ho\0st:80",
-    ],
-)
+WRONG = "http:// http://:80 http://host:port http://host?x=1 http://[::1 http://me:secret@host http://a..b:80"
+
+
+@pytest.mark.parametrize("address", [*WRONG.split(), f"http://{'a' * 70}.com", "http://ho\0st:80"])
 def test_what_is_no_address(address: str) -> None:
     with pytest.raises(OptionError) as caught:
         ModelCache().load(address)
