@@ -107,14 +107,8 @@ def test_a_rank_file_that_does_not_say_all(run: TextRun, source: Path, tmp_path:
     result = run(tmp_path / "x.tiktoken", tmp_path / "y", "--to", "huggingface")
     assert result.code == 1
     assert "pass --split-pattern" in result.err
-    arguments = [
-        tmp_path / "x.tiktoken",
-        tmp_path / "y.json",
-        "--to",
-        "base64-json",
-        "--split-pattern",
-        "gpt2",
-    ]
+    arguments: list[object] = [tmp_path / "x.tiktoken", tmp_path / "y.json"]
+    arguments += ["--to", "base64-json", "--split-pattern", "gpt2"]
     assert run(*arguments, "--special", "<|end|>=280").code == 0
     assert BPETokenizer.load(tmp_path / "y.json").special_tokens == {"<|end|>": 280}
     arguments.append("--overwrite")

@@ -103,15 +103,9 @@ def test_special_tokens_of_a_text_are_those_of_each_file(
     marked.bos_token, marked.eos_token = "<|end|>", "<|other|>"
     marked.save(tmp_path / "marked")
     (tmp_path / "text").write_text("low")
-    arguments = (
-        "--tokenizer",
-        tmp_path / "marked",
-        "--add-special-tokens",
-        "--file",
-        *[tmp_path / "text"] * 2,
-    )
+    encode = ("encode", "--tokenizer", tmp_path / "marked", "--add-special-tokens", "--file")
     line = " ".join(map(str, marked.encode("low", add_special_tokens=True)))
-    assert run("encode", *arguments).text == f"{line}\n{line}\n"
+    assert run(*encode, *[tmp_path / "text"] * 2).text == f"{line}\n{line}\n"
 
 
 def test_a_wrong_file_is_an_error_before_any_output(run: Run, directory: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,28 +28,12 @@ def test_train_saves_what_training_in_python_gives(run: Run, corpus: Path, tmp_p
 
 
 def test_train_takes_every_option(run: Run, corpus: Path, tmp_path: Path) -> None:
-    options = [
-        "--pattern",
-        "gpt2",
-        "--normalization",
-        "NFKC",
-        "--tie-break",
-        "huggingface",
-        "--min-frequency",
-        "4",
-    ]
-    options += ["--max-token-length", "3", "--threads", "1", "--quiet"]
-    assert run("train", "--corpus", corpus, "--output", tmp_path, "--vocab-size", 300, *options).code == 0
+    options = "--vocab-size 300 --pattern gpt2 --normalization NFKC --tie-break huggingface --min-frequency 4"
+    options += " --max-token-length 3 --threads 1 --quiet"
+    assert run("train", "--corpus", corpus, "--output", tmp_path, *options.split()).code == 0
     saved = BPETokenizer.from_pretrained(tmp_path)
-    trained = BPETokenizer(split_pattern="gpt2", normalization="NFKC").train(
-        corpus,
-        vocab_size=300,
-        min_frequency=4,
-        tie_break="huggingface",
-        max_token_length=3,
-        threads=1,
-        verbose=False,
-    )
+    given: Any = {"min_frequency": 4, "tie_break": "huggingface", "max_token_length": 3, "threads": 1}
+    trained = BPETokenizer("gpt2", "NFKC").train(corpus, 300, **given, verbose=False)
     assert saved.merges == trained.merges
     assert max(len(token) for token in saved.vocab.values()) == 3
     assert saved.normalization == "NFKC"
