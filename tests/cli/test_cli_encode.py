@@ -6,11 +6,7 @@ import json
 import os
 from pathlib import Path
 
-import pytest
-
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli.id_formats import parse_ids
-from bpe_tokenizer.errors import OptionError
 from command_line import HOSTILE, Result, Run, process
 
 # encode
@@ -138,11 +134,3 @@ def test_decode_takes_any_number_of_ids(run: Run, directory: Path, tokenizer: BP
         (("-",), b""),
     ):
         assert run("decode", "--tokenizer", directory, "--ids", *given, stdin=b"\n") == Result(0, out, "")
-
-
-@pytest.mark.parametrize(
-    "text", ["1 2 x", "1.5", "-1", "[1, 2", "[1, -2]", "[true]", '["1"]', '{"id": [1]}', "٣"]
-)
-def test_what_is_not_a_list_of_ids(text: str) -> None:
-    with pytest.raises(OptionError, match=r"\bids?\b"):
-        parse_ids(text)

@@ -149,19 +149,16 @@ def test_ids_in_blocks_of_any_size(format_: str, text: str, expected: list[int])
             assert [int(each) for ids in read_ids(asked, parts) for each in ids] == expected, size
 
 
+NOT_JSON = [b"1 2", b"[1, 2", b"[1,, 2]", b"[1, 2,]", b"[1 2]", b'{"ids": [1], "tokens": ["']
+NO_IDS = [b"1 2 x", b"1.5", b"-1", b"[1, 2", b"[1, -2]", b"[true]", b'["1"]', b'{"id": [1]}', "٣".encode()]
+
+
 @pytest.mark.parametrize(
     ("format_", "data"),
     [
-        ("json", b"1 2"),
-        ("json", b"[1, 2"),
-        ("json", b"[1,, 2]"),
-        ("json", b"[1, 2,]"),
-        ("json", b"[1 2]"),
-        ("json", b'{"ids": [1], "tokens": ["'),
-        ("text", b"[1]"),
-        ("uint16", b"\0\0\1"),
-        ("uint32", b"\0\0\1\1\1\1"),
-        (None, b"1" * 30),
+        *(("json", data) for data in NOT_JSON),
+        *((None, data) for data in [*NO_IDS, b"1" * 30]),
+        *[("text", b"[1]"), ("uint16", b"\0\0\1"), ("uint32", b"\0\0\1\1\1\1")],
     ],
 )
 def test_what_is_not_of_the_format(format_: str | None, data: bytes) -> None:
