@@ -13,17 +13,16 @@ from typing import Any
 
 import pytest
 
-import hf_files
 from bpe_tokenizer import BPETokenizer, TokenizerError
 from bpe_tokenizer.chat.assistant_spans import assistant_spans
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from bpe_tokenizer.chat.options import ChatOptions
 from bpe_tokenizer.chat.renderer import ConversationRenderer
-from bpe_tokenizer.formats import huggingface
 from bpe_tokenizer.view import page as page_module
 from chat_cases import MARKUP, SPECIAL, chat_tokenizer
 from conversations import ATTACKS
 from sampling import sample_size
+from view.report_corpus import sentencepiece_style
 
 PAGE = Path(__file__).parents[2] / "page"
 TEMPLATES = page_module._chat_data()["templates"]
@@ -230,7 +229,7 @@ def test_javascript_adds_control_tokens_as_the_package_does() -> None:
 
 
 def test_javascript_adds_control_tokens_to_a_vocabulary_of_sentencepiece() -> None:
-    tokenizer = BPETokenizer.from_model(huggingface.loads(json.dumps(hf_files.spaced_document())))
+    tokenizer = sentencepiece_style()
     rng = random.Random("SentencePiece")
     cases = [random_case(rng, template) for template in BUILT_IN for _ in range(10)]
     results = encoded_in_javascript(tokenizer, cases, control_tokens())
