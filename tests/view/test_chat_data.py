@@ -230,10 +230,11 @@ def test_javascript_adds_control_tokens_as_the_package_does() -> None:
 
 def test_javascript_adds_control_tokens_to_a_vocabulary_of_sentencepiece() -> None:
     tokenizer = sentencepiece_style()
+    missing = [text for text in control_tokens() if text not in tokenizer.special_tokens]
     rng = random.Random("SentencePiece")
     cases = [random_case(rng, template) for template in BUILT_IN for _ in range(10)]
-    results = encoded_in_javascript(tokenizer, cases, control_tokens())
-    tokenizer.add_special_tokens(control_tokens())
+    results = encoded_in_javascript(tokenizer, cases, missing)
+    tokenizer.add_special_tokens(missing)
     for case, result in zip(cases, results, strict=True):
         expected = encoded_in_package(tokenizer, case)
         for name in ("error", "ids", "string"):
