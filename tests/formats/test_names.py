@@ -218,9 +218,7 @@ def test_an_unknown_name(name: str, near: str | None) -> None:
 
 @pytest.mark.usefixtures("cache")
 def test_a_repository_without_the_prefix() -> None:
-    with pytest.raises(
-        FormatError, match=r"no such file or directory; a repository of the hub is hf:Qwen/Q$"
-    ):
+    with pytest.raises(FormatError, match=r"no such file or directory; a repository of .* is hf:Qwen/Q$"):
         BPETokenizer.load("Qwen/Q")
     for path in ("/Qwen/Q", "a/b/c", "./Q", "../Q"):
         with pytest.raises(FormatError, match=r"no such file or directory$"):
