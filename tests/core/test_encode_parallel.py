@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from itertools import pairwise
@@ -230,21 +229,37 @@ def test_a_forked_child_does_not_wait_for_a_table_that_a_thread_makes() -> None:
         subprocess.run([sys.executable, "-c", FORKS_BESIDE_A_TABLE], check=True)
 
 
-PRELUDE = """
-import random, resource, sys, time
-import numpy as np
+PEAKS = """
+import random
 from bpe_tokenizer import BPETokenizer
 random.seed(1)
 letters = "etaoin shrdlu cmfwyp vbgkqj xz" + "ÄÖüß жизнь 日本語"
 words = ["".join(random.choices(letters, k=random.randint(1, 9))) for _ in range(50_000)]
 text = " ".join(random.choices(words, k=200_000))
 tokenizer = BPETokenizer(normalization=None).train(text[:200_000], 2000, verbose=False)
+
+def peak():
+    with open("/proc/self/status") as status:
+        return int(status.read().split("VmHWM:")[1].split()[0]) << 10
+
+repeats = 60_000_000 // len(text.encode())
+with open("text", "w", encoding="utf-8") as file:
+    file.write(text * repeats)
+for threads in (1, 2):
+    for call, given in {
+        "encode_files(given, None, threads=threads)": "text",
+        "encode_files(given, ' ', threads=threads)": "text",
+        "encode_to_numpy(given, threads=threads)": text * repeats,
+        "encode_ragged(given, threads=threads)": [text[:400_000], text[400_000:]] * repeats,
+    }.items():
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+        before = peak()
+        made = eval("tokenizer." + call)
+        output = sum(array.nbytes for array in made) if isinstance(made, tuple) else made.nbytes
+        print(peak() - before, output, threads, call)
+        del made
 """
-
-
-def run(program: str, **options: Any) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", PRELUDE + textwrap.dedent(program)]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer of CPU time")
@@ -280,35 +295,11 @@ def test_a_signal_ends_a_call(
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the peak")
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """Beside what there was: output, 64 MB, and input: Python keeps UTF-8 of a `str`."""
-    process = run(
-        """
-        def peak():
-            with open("/proc/self/status") as status:
-                return int(status.read().split("VmHWM:")[1].split()[0]) << 10
-
-        repeats = 60_000_000 // len(text.encode())
-        with open("text", "w", encoding="utf-8") as file:
-            file.write(text * repeats)
-        for threads in (1, 2):
-            for call, given in {
-                "encode_files(given, None, threads=threads)": "text",
-                "encode_files(given, ' ', threads=threads)": "text",
-                "encode_to_numpy(given, threads=threads)": text * repeats,
-                "encode_ragged(given, threads=threads)": [text[:400_000], text[400_000:]] * repeats,
-            }.items():
-                with open("/proc/self/clear_refs", "w") as file:
-                    file.write("5")
-                before = peak()
-                made = eval("tokenizer." + call)
-                output = sum(array.nbytes for array in made) if isinstance(made, tuple) else made.nbytes
-                print(peak() - before, output, threads, call)
-                del made
-        """,
-        cwd=tmp_path,
+    done = subprocess.run(
+        [sys.executable, "-c", PEAKS], capture_output=True, text=True, cwd=tmp_path, check=False
     )
-    printed, errors = process.communicate()
-    assert process.returncode == 0, errors
-    for line in printed.splitlines():
+    assert done.returncode == 0, done.stderr
+    for line in done.stdout.splitlines():
         grown, output = map(int, line.split()[:2])
         assert output > 40_000_000
         assert grown < output + 60_000_000 + (64 << 20), line
