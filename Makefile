@@ -186,7 +186,7 @@ docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(DOCS)/.installed $(VENV)/.built $(VENV)/.test  ## Build the documentation site in build/site; a warning is an error
 	PYTHONPATH=python $(BIN)/python -m docs.learn.notebooks
 	$(DOCS)/bin/mkdocs build --strict
-	@! test -f $(PAGE_FILE) || cp $(PAGE_FILE) build/site/piecewise.html
+	PYTHONPATH=python $(BIN)/python -m bpe_tokenizer view --html build/site/piecewise.html --text ''
 	@echo 'the site is in build/site: open build/site/index.html'
 
 docs-serve: export NO_MKDOCS_2_WARNING := 1

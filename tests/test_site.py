@@ -41,6 +41,8 @@ def site_module(name: str) -> ModuleType:
 
 
 commonmark: Any = site_module("commonmark")
+live: Any = site_module("live")
+PICTURE = re.compile(r"\]\(pictures/([\w-]+)\.svg\)")
 
 
 def name_of(path: Path) -> str:
@@ -87,6 +89,32 @@ def test_every_page_is_in_the_navigation_once() -> None:
     generated.add("project/security.md")
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.glob("**/*.md")}
     assert Counter(nav_pages()) == Counter(pages | generated)
+
+
+def test_every_guide_and_chapter_says_what_is_next() -> None:
+    start = nav_pages().index("install.md")
+    guides = nav_pages()[start : start + 2] + nav_section("Guides")
+    for name in [*guides, *(name for name in nav_section("Course") if re.match(r"learn/\d", name))]:
+        following = text_of(DOCS / name).rpartition("\n## Next\n")[2]
+        assert 0 < len(following) < 400, name
+        assert commonmark.links(following), name
+
+
+def nav_section(title: str) -> list[str]:
+    nav = text_of(ROOT / "mkdocs.yml").partition(f"\n  - {title}:\n")[2]
+    return re.findall(r"- (?:[^:\n]+: )?(\S+\.md)$", re.split(r"\n  - ", nav)[0], re.MULTILINE)
+
+
+def test_live_parts_are_below_pictures_of_the_course() -> None:
+    shown = {name for path in (DOCS / "learn").glob("*.md") for name in PICTURE.findall(text_of(path))}
+    assert live.LIVE.keys() <= shown
+    page = "![A picture](pictures/03-merges.svg)\n"
+    changed = live.with_live_parts(page, "learn/03-merging-by-hand.md")
+    assert changed.startswith("![A picture](pictures/03-merges.svg)\n\n<details class=")
+    assert 'src="../piecewise.html#s=' in changed
+    home = live.with_live_parts(text_of(DOCS / "index.md"), "index.md")
+    assert '<iframe class="piecewise" title="Piecewise" src="piecewise.html"></iframe>' in home
+    assert '<noscript><img alt="A text, and its tokens' in home
 
 
 def test_every_public_name_is_on_one_api_page() -> None:

@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 from commonmark import EXTERNAL, LINK, hide_predictions, indent_lists, links, outside_fences
+from live import with_live_parts
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -56,7 +57,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     uri = page.file.src_uri
     markdown = outside_fences(markdown, lambda line: _rewrite_links(line, uri))
     markdown = re.sub(r"^( *)```python\n(?= *>>> )", r"\1```pycon\n", markdown, flags=re.MULTILINE)
-    markdown = indent_lists(hide_predictions(markdown))
+    markdown = with_live_parts(indent_lists(hide_predictions(markdown)), uri)
     markdown = re.sub(r"^<details>(?=<summary>)", '<details markdown="1">', markdown, flags=re.MULTILINE)
     notebook = posixpath.join("notebooks", posixpath.basename(uri).removesuffix(".md") + ".ipynb")
     if files.get_file_from_path(posixpath.join(posixpath.dirname(uri), notebook)):
