@@ -135,6 +135,26 @@ def test_long_calls_can_be_interrupted_and_change_nothing(tmp_path: Path) -> Non
     assert process.returncode == 0
 
 
+def test_learning_merges_can_be_interrupted(tmp_path: Path) -> None:
+    # One call of many seconds: no Python runs until all merges are learned.
+    program = """
+    import random
+    letters = random.Random(0).choices("abcdefghij", k=12 * 400_000)
+    words = " ".join("".join(letters[at : at + 12]) for at in range(0, len(letters), 12))
+    counts = PieceCounts("gpt2").add(words)
+    learner = BPETokenizer("gpt2", "NFC")
+    interrupted("learn", lambda: learner.train_from_counts(counts, 4_000_000, 1, verbose=False))
+    """
+    with run(program, tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "learn\n"
+        time.sleep(0.7)
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - sent < 2
+
+
 COMMANDS = [
     "encode --tokenizer tokenizer --file pipe",
     "train --corpus pipe --vocab-size 300 --output new",

@@ -190,6 +190,9 @@ def test_a_limited_cache_changes_no_id(plain_tokenizer: BPETokenizer, mixed_text
         assert tokenizer.get_cache_stats()["misses"] > len(words)
     else:
         assert 32 * 1000 < 32 * tokenizer.get_cache_stats()["size"] < limit
+    for impossible in (-1, 1.5, "1MB"):
+        with pytest.raises((OptionError, TypeError), match="max_bytes"):
+            tokenizer.limit_cache(impossible)  # type: ignore[arg-type]
     # What is made in its place has the same limit.
     tokenizer.add_special_tokens(["<|limit|>"])
     tokenizer.encode("unprecedented")
@@ -292,6 +295,17 @@ def test_threads_share_a_tokenizer(tokenizer: BPETokenizer, stdlib_texts: list[s
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
+
+
+def test_special_tokens_can_be_added_while_others_encode(tokenizer: BPETokenizer) -> None:
+    shared = copy.copy(tokenizer)
+    expected = tokenizer.encode("some text")
+    with ThreadPoolExecutor(4) as pool:
+        encodings = [pool.submit(shared.encode, "some text") for _ in range(200)]
+        for number in range(20):
+            shared.add_special_tokens([f"<|{number}|>"])
+        assert all(encoding.result() == expected for encoding in encodings)
+    assert len(shared.special_tokens) == len(tokenizer.special_tokens) + 20
 
 
 def work_in_child(tokenizer: BPETokenizer, texts: list[str]) -> tuple[list[list[int]], int]:

@@ -111,6 +111,22 @@ def test_jobs_have_limits_and_few_rights() -> None:
     assert not any("pull_request_target" in path.read_text(encoding="utf-8") for path in FILES)
 
 
+def test_no_expression_of_a_stranger_is_in_a_command() -> None:
+    # A branch name or a title in `run:` is code: https://docs.github.com/actions/security-for-github-actions
+    for name, job in jobs():
+        for step in job["steps"]:
+            for expression in re.findall(r"\$\{\{ *([^}]+?) *\}\}", step.get("run", "")):
+                assert expression.startswith("matrix."), (name, expression)
+
+
+def test_a_step_runs_or_uses_and_needs_exist() -> None:
+    for workflow in WORKFLOWS.values():
+        for name, job in workflow["jobs"].items():
+            needs = job.get("needs", [])
+            assert ({needs} if isinstance(needs, str) else {*needs}) <= workflow["jobs"].keys(), name
+            assert all(("run" in step) != ("uses" in step) for step in job.get("steps", [])), name
+
+
 def test_actions_have_a_version() -> None:
     used = {step["uses"] for _, job in jobs() for step in job["steps"] if "uses" in step}
     assert len(used) > 8

@@ -372,6 +372,8 @@ def test_every_method_takes_a_budget(call: Callable[..., Any], tokenizer: BPETok
         call(tokenizer, HELLO, template=source, template_budget=1e-4)
     with pytest.raises(ArgumentTypeError, match="template_budget"):
         call(tokenizer, HELLO, template_budget="10")
+    with pytest.raises(ArgumentTypeError, match=r"\(\) has no argument 'template_budge'; did you mean"):
+        call(tokenizer, HELLO, template="{{ template_budge }}", template_budge=1)
 
 
 def test_threads_have_their_own_budgets() -> None:

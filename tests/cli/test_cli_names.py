@@ -76,6 +76,23 @@ def test_the_result_is_that_of_the_encoding(run: Run, server: FileServer) -> Non
     assert len(server.requests) == 1
 
 
+def test_the_environment_may_permit_downloads(
+    run: Run, server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for value, code in (("0", 1), ("1", 0)):
+        monkeypatch.setenv("BPE_TOKENIZER_DOWNLOAD", value)
+        assert run(*COMMANDS["encode"]).code == code
+        assert len(server.requests) == int(value)
+
+
+def test_a_path_wins_as_it_is_written(run: Run, server: FileServer) -> None:
+    BPETokenizer().train("abc abc", 258, verbose=False).save("gpt-4o")
+    assert run("encode", "--tokenizer", "./gpt-4o", "--text", "a").text == "97\n"
+    refused = run("encode", "--tokenizer", "./o200k_base", "--text", "a", "--download")
+    assert refused.err == "bpe-tokenizer: ./o200k_base: no such file or directory\n"
+    assert server.requests == []
+
+
 def test_chat_takes_a_published_name(run: Run, server: FileServer) -> None:
     Path("none.gguf").write_bytes(b"GGUF")
     refused = run("chat", "--model", "none.gguf", "--tokenizer", "gpt-4o", "--message", "hi")

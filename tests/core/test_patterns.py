@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import subprocess
+import sys
 import unicodedata
 from functools import cache
 from itertools import pairwise
@@ -180,6 +183,25 @@ def test_a_pipeline_of_patterns_trains_and_encodes(
     assert tokenizer.decode(tokenizer.encode(mixed_text)) == mixed_text
     cut = _core.Encoder(tokenizer.model.core).pieces(mixed_text)
     assert [piece.decode() for piece in cut] == pieces(name, mixed_text)
+
+
+PORTABLE = """
+import sys
+from bpe_tokenizer import BPETokenizer
+text = sys.stdin.buffer.read().decode()
+tokenizer = BPETokenizer().train([text], 400, verbose=False)
+print(tokenizer.merges, tokenizer.encode(text * 9))
+"""
+
+
+def test_the_portable_instructions_give_the_same_ids(mixed_text: str) -> None:
+    """The core's tests in Rust run some of its parts with the best instructions only."""
+    outputs = set()
+    for instructions in ("", "portable"):
+        environment = os.environ | {"BPE_TOKENIZER_SIMD": instructions}
+        command = [sys.executable, "-c", PORTABLE]
+        outputs.add(subprocess.check_output(command, input=mixed_text.encode(), env=environment))
+    assert len(outputs) == 1
 
 
 @pytest.mark.peer

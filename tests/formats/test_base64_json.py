@@ -102,6 +102,7 @@ def test_a_trained_tokenizer_comes_back(tokenizer: BPETokenizer, tmp_path: Path)
 def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     base64_json.save(MODELS["bytes"], tmp_path / "x.json")
     saved = json.loads((tmp_path / "x.json").read_bytes())
+    assert MODELS["bytes"].core.settings.keys() <= saved.keys()  # no setting of the core is forgotten
     kept = {name: saved[name] for name in ("format", "version", "vocab", "merges")}
     (tmp_path / "x.json").write_text(json.dumps(kept))
     assert contents(base64_json.load(tmp_path / "x.json")) == contents(MODELS["bytes"])

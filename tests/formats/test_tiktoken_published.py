@@ -6,7 +6,9 @@ import hashlib
 import json
 import re
 import socket
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -142,6 +144,11 @@ def test_no_more_is_read_than_a_tokenizer_file_has(
     monkeypatch.setattr("bpe_tokenizer.formats.tiktoken.cache._MAX_BYTES", 100)
     with pytest.raises(HubError, match="more than 100 bytes"):
         format_.load_named("tiny")
+    endless = SimpleNamespace(read=lambda size: b"x" * min(size, 200), headers={})
+    with monkeypatch.context() as patch:
+        patch.setattr("urllib.request.urlopen", lambda *_, **__: nullcontext(endless))
+        with pytest.raises(HubError, match="more than 100 bytes"):
+            download("http://127.0.0.1/x")
     monkeypatch.setattr("bpe_tokenizer.formats.tiktoken.cache._MAX_BYTES", len(TINY))
     assert format_.load_named("tiny").core.vocab_size == 259
 
@@ -312,6 +319,10 @@ def test_a_source_of_any_kind(server: FileServer, tiny: PublishedFile, ranks: Pa
     assert format_.load_any(encoding("b+")).core.split_patterns is None
     with pytest.raises(ArgumentTypeError, match=r"expected a tiktoken\.Encoding, not int"):
         format_.load_any(5)  # type: ignore[arg-type]
+    given: Any
+    for given in ({"split_pattern": "gpt2"}, {"special_tokens": {}}):
+        with pytest.raises(OptionError, match="'tiny' is not a file, and an encoding has its own"):
+            format_.load_any("tiny", **given)
     cache = tmp_path / "other"
     with pytest.raises(HubError, match="local_files_only is True"):
         format_.load_any("tiny", cache_dir=cache, local_files_only=True)
