@@ -115,6 +115,9 @@ def compared(camera: Camera, html: str) -> None:
     with camera.opened(html, LAPTOP, "light", fragment(tokenizers=["o200k_base", "gpt2"])) as opened:
         opened.locator(".count-number").nth(1).wait_for()
         camera.save(opened, "page-compared")
+        opened.get_by_role("tab", name="Compare all").click()
+        opened.locator(".all-languages tbody tr").last.wait_for()
+        camera.save(opened, "page-all")
 
 
 def merged(camera: Camera, html: str) -> None:

@@ -158,7 +158,7 @@ export function createChatMode(context) {
   /** Writes the chosen example anew: its attacks use the markup of the template. */
   function followExample() {
     fillPicker();
-    const known = chatExamples(builtIn());
+    const known = chatExamples(builtIn(), context.data.chat.sample);
     const example = known.find((each) => each.name === chat.example) ?? (chat.example === "" ? null : known[0]);
     if (example !== null && JSON.stringify(example.messages) !== JSON.stringify(chat.messages)) {
       chat = { ...chat, messages: example.messages, example: example.name };
@@ -287,8 +287,10 @@ export function createChatMode(context) {
     const reserved = reservedIds(tokenizer);
     const missing = missingControlTokens(chosen, addedTexts(tokenizer)).filter((text) => !(text in reserved));
     const added = vocabulary.addedTokens.filter(({ content }) => missing.includes(content));
-    if (tokenizers.hasChat(tokenizer.name) && !chosen.isOwn) result.showBuiltIn(chosen.name, context.data.server);
-    else result.showVocabulary(missing, added, chat.template !== "");
+    if (tokenizers.hasChat(tokenizer.name) && !chosen.isOwn) {
+      const isSample = chat.example === "plain" && chat.prompt && !chat.continues;
+      result.showBuiltIn(chosen.name, context.data.server, isSample ? context.data.ownChats[tokenizer.name] : null);
+    } else result.showVocabulary(missing, added, chat.template !== "");
     result.show({ ...analysis, mask }, chip, note);
     copyIds.disabled = false;
     const present = new Set([...pieces, ...rendered.turns].map(({ message }) => message));

@@ -8,7 +8,7 @@ import { countNoun, formatNumber, make } from "./dom.js";
  *   `addsSwitch` adds the template's control tokens to the vocabulary.
  * @returns {{element: HTMLElement, ids: () => Uint32Array | null,
  *   show: (analysis: import("./chat_lanes.js").ChatAnalysis, chip: Function, note: string) => void,
- *   showBuiltIn: (name: string, hasServer: boolean) => void,
+ *   showBuiltIn: (name: string, hasServer: boolean, ownCount: number | null) => void,
  *   showVocabulary: (missing: string[], added: {content: string, id: number}[], isChosen: boolean) => void,
  *   showProblem: (message: string) => void}}
  */
@@ -72,9 +72,10 @@ export function createChatResult({ icon, switches, addsSwitch }) {
     },
 
     /** Says that the model has a template of its own, which is not shown. */
-    showBuiltIn(name, hasServer) {
+    showBuiltIn(name, hasServer, ownCount) {
+      const cost = ownCount ? `, in which this conversation has ${countNoun(ownCount, "token")}` : "";
       const how = hasServer ? "Choose it under Template." : "Only the local server of bpe-tokenizer view can run it.";
-      showNotice("quiet", "info", make("p", {}, `This model has its own chat template. These are the tokens of the built-in template ${name}. ${how}`));
+      showNotice("quiet", "info", make("p", {}, `This model has its own chat template${cost}. These are the tokens of the built-in template ${name}. ${how}`));
     },
 
     /** Says which control tokens the vocabulary lacks, or which were added; a template that nobody chose is no reason to warn. */

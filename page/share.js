@@ -120,7 +120,8 @@ export class ShareMenu {
       page.querySelector(`#${id}`).textContent = JSON.stringify(value).replaceAll("<", "\\u003c");
     };
     const origins = tokenizers.origins();
-    const ownChats = origins.map(({ name }) => name).filter((name) => tokenizers.hasChat(name));
+    const withChat = origins.map(({ name }) => name).filter((name) => tokenizers.hasChat(name));
+    const ownChats = Object.fromEntries(withChat.map((name) => [name, data.ownChats[name] ?? null]));
     write("data", { ...data, server: false, ownChats, state: this.#state() });
     write("tokenizers", origins);
     const policy = page.querySelector("meta[http-equiv]");

@@ -77,7 +77,7 @@ export class Tokenizers {
     this.#store = store;
     this.#data = data;
     for (const { name, ...origin } of embedded) {
-      const chat = data.ownChats.includes(name) ? name : null;
+      const chat = Object.hasOwn(data.ownChats, name) ? name : null;
       this.#entries.set(name, { name, source: "embedded", loading: null, loaded: null, origin, chat });
     }
     store.subscribe((state, before) => {

@@ -18,12 +18,20 @@ from bpe_tokenizer.errors import OptionError, TokenizerError
 if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["has_own_template", "render_own"]
+__all__ = ["count_own", "has_own_template", "render_own"]
 
 
 def has_own_template(tokenizer: BPETokenizer) -> bool:
     """Return whether a model brings a chat template."""
     return bool(tokenizer.model.config.get("chat_template"))
+
+
+def count_own(tokenizer: BPETokenizer, messages: list[dict[str, str]]) -> int | None:
+    """Return the number of ids of a conversation in a model's own template; None if it refuses it."""
+    try:
+        return len(tokenizer.apply_chat_template(messages))
+    except TokenizerError:
+        return None
 
 
 def render_own(tokenizer: BPETokenizer, request: bytes) -> dict[str, Any]:

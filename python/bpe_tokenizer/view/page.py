@@ -42,6 +42,14 @@ __all__ = [
 # Characters. Chromium's text field takes seconds to lay out a longer text, and its tab may run out of memory.
 MAX_TEXT = 5_000_000
 
+# The first example of the chat mode.
+SAMPLE_CONVERSATION = [
+    {"role": "system", "content": "You are a helpful assistant. Answer in one sentence."},
+    {"role": "user", "content": "Why is the sky blue?"},
+    {"role": "assistant", "content": "Air scatters blue light more than red light."},
+    {"role": "user", "content": "And at sunset?"},
+]
+
 _FILE = resources.files(__package__).joinpath("page.html")
 _FIELD = re.compile(r"\[\[(connect|data|tokenizers)\]\]")
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">')
@@ -90,7 +98,7 @@ def page(
         )
     if isinstance(allowed_special, set):
         _check_known(tokenizers, allowed_special)
-    from bpe_tokenizer.view.own_chat import has_own_template
+    from bpe_tokenizer.view.own_chat import count_own, has_own_template
 
     data = {
         "version": _version(),
@@ -102,8 +110,12 @@ def page(
         "patterns": _patterns(),
         "filePatterns": file_patterns(),
         "chat": _chat_data(),
-        # Those with a chat template, which the local server renders.
-        "ownChats": [name for name, tokenizer in tokenizers.items() if has_own_template(tokenizer)],
+        # Those with a chat template, which the local server renders, and what the first example costs in it.
+        "ownChats": {
+            name: count_own(tokenizer, SAMPLE_CONVERSATION)
+            for name, tokenizer in tokenizers.items()
+            if has_own_template(tokenizer)
+        },
     }
     fields = {
         "connect": _connections(server),
@@ -198,6 +210,7 @@ def _chat_data() -> dict[str, Any]:
     from bpe_tokenizer.chat.template_selection import OPENAI_CONTROL_IDS
 
     data = templates_data()
+    data["sample"] = SAMPLE_CONVERSATION
     data["openaiIds"] = OPENAI_CONTROL_IDS
     for template in data["templates"]:
         template["source"] = BUILT_IN[template["name"]].source

@@ -83,7 +83,7 @@ def test_the_share_menu_with_the_keyboard(open_page: PageOpener, tokenizers: dic
     focus = "document.activeElement.querySelector('.menu-label')?.textContent"
     wait_until(page, f"{focus} === 'Copy link'")
     page.keyboard.press("ArrowDown")
-    assert page.evaluate(focus) == "Copy ids"
+    assert page.evaluate(focus) == "Save this view"
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Share"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.view.page import SAMPLE_CONVERSATION
 from chat_cases import chat_tokenizer
 from opened_pages import PageOpener, accessibility_violations, wait_until
 from page_actions import CLIPBOARD, drop
@@ -152,8 +153,10 @@ def test_a_page_without_a_server_says_so(open_page: PageOpener, directory: Path)
     page.get_by_role("tab", name="Chat").click()
     page.locator(".chat-lane").first.wait_for()
     said = page.locator(".chat-problem").inner_text()
+    count = len(BPETokenizer.load(directory).apply_chat_template(SAMPLE_CONVERSATION))
     assert said.startswith(
-        "This model has its own chat template. These are the tokens of the built-in template"
+        f"This model has its own chat template, in which this conversation has {count} tokens. These are the "
+        "tokens of the built-in template "
     )
     assert "Only the local server" in said
     assert page.locator(".chat-tone-warn, .chat-tone-danger").count() == 0

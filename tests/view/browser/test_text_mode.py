@@ -266,8 +266,8 @@ def test_the_keyboard_is_enough(open_page: PageOpener, tokenizer: BPETokenizer) 
     assert page.locator(".details").is_hidden()
     page.get_by_role("tab", name="Text").focus()
     page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.activeElement.textContent") == "Training"
-    assert page.locator("#mode-training").is_visible()
+    assert page.evaluate("document.activeElement.textContent") == "Compare all"
+    assert page.locator("#mode-all").is_visible()
 
 
 HOSTILE = (
