@@ -302,8 +302,10 @@ class _PackedTokenizers:
             self._requests -= 1
 
     def _pack(self, name: str) -> bytes:
-        assert self._load is not None or name in self._loaders
-        load = self._loaders.get(name) or partial(self._load, name)  # type: ignore[arg-type]
+        load = self._loaders.get(name)
+        if load is None:
+            assert self._load is not None
+            load = partial(self._load, name)
         try:
             return self._keep(name, load())
         except HubError:
