@@ -120,7 +120,10 @@ def small(core: WasmCore) -> list[tuple[WasmTokenizer, BPETokenizer]]:
         tiny(*MERGES, split_pattern="deepseek-v3"),
         tiny(*MERGES, split_pattern=r"(?<=\s)\S+|\s+|\S"),
         tiny(*MERGES, split_pattern="(?s).+"),
-        # Merges that the ranks do not give, and ids with gaps.
+        # Merges that the ranks do not give, ids with gaps, and a merge with the id 0.
+        BPETokenizer.from_vocab(
+            {0: b"th"} | {1 + byte: bytes([byte]) for byte in range(256)}, [(b"t", b"h")]
+        ),
         BPETokenizer.from_vocab(BYTES | {256: b"the", 257: b"th"}, [(b"t", b"h"), (b"th", b"e")]),
         BPETokenizer.from_vocab(BYTES | {300: b"th", 70_000: b"the"}, [(b"t", b"h"), (b"th", b"e")]),
         BPETokenizer.from_model(hf_files.small_model(AddedToken('"\\\n\0é日😀', 2**32 - 2))),
