@@ -65,10 +65,6 @@ def test_the_calls_that_lint_checks_expect_errors_too() -> None:
     assert CALLS.read_text(encoding="utf-8").count("# type: ignore[") > 30
 
 
-def test_the_package_says_that_it_is_typed() -> None:
-    assert (REPOSITORY / "python" / "bpe_tokenizer" / "py.typed").exists()
-
-
 def test_public_signatures_are_annotated_and_every_any_has_a_reason() -> None:
     """A new `Any` needs a type, or a line in `ANY`; a line that fits nothing is removed."""
     annotations = list(public_annotations())

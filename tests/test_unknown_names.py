@@ -5,9 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-import re
-import subprocess
-import sys
 import weakref
 from pathlib import Path
 from typing import Any
@@ -51,19 +48,6 @@ def test_a_name_that_a_tokenizer_does_not_have(name: str) -> None:
     # A setting of another library would have no effect, so it cannot be set.
     with pytest.raises(AttributeError, match=rf"'BPETokenizer' object has no attribute '{name}'"):
         setattr(tokenizer, name, "left")
-
-
-@pytest.mark.parametrize(
-    ("code", "suggested"),
-    [("bpe_tokenizer.BPETokenizer().encod('a')", "encode"), ("bpe_tokenizer.train_bp", "train_bpe")],
-)
-def test_python_suggests_the_name_that_was_meant(code: str, suggested: str) -> None:
-    script = f"import bpe_tokenizer; {code}"
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    # The second form is that of Python 3.15.
-    assert re.search(
-        rf"Did you mean(: '{suggested}'| '\.{suggested}' instead of '\.\w+')\?$", ran.stderr.rstrip()
-    )
 
 
 def test_a_class_derived_from_the_tokenizer_has_attributes() -> None:
