@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 _Function: TypeAlias = Callable[..., Any]
 _Arguments: TypeAlias = Iterable[tuple[Any, ...]]
@@ -80,7 +80,7 @@ def _names_in(answer: Any) -> set[str]:
     return found
 
 
-def _is_in(value: Any, globals_: Mapping[str, Any]) -> bool:
+def _is_in(value: Any, globals_: Mapping[str, Any]) -> TypeGuard[FunctionType]:
     return isinstance(value, FunctionType) and value.__globals__ is globals_
 
 
