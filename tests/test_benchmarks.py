@@ -281,6 +281,23 @@ def test_pythons_are_measured_in_turn(tmp_path: Path, monkeypatch: pytest.Monkey
     assert run.of("python") == [{"kind": "python", "python": "3.15.2", **expected}]
 
 
+def test_the_page_shows_corpora_and_a_run_without_a_faster_package(tmp_path: Path) -> None:
+    record = records.Record("corpora", True, {}, tmp_path)
+    each = {"ours": "2 s", "theirs": "1 s", "ratio": [0.5, 0.4, 0.6], "target": 0.8}
+    record.add("compared", name="300 MB of parquet, a against b", **each)
+    row = {"command": "count", "documents": "small", "format": "parquet", "seconds": 1.0}
+    for size, peak in ((100_000_000, 200_000_000), (4_000_000_000, 210_000_000)):
+        record.add("peak", size=size, peak=peak, **row)
+    record.end()
+    run = records.newest("corpora", tmp_path)
+    assert run is not None
+    text = "\n".join(page._corpora(run))
+    assert "| 300 MB of parquet, a against b | 2 s | 1 s | **0.50** (0.40 to 0.60) | 0.8 |" in text
+    assert "| count, small documents, parquet | 200 | 210 |" in text
+    (nowhere,) = page.not_ahead([], [])
+    assert nowhere.startswith("Nowhere")
+
+
 def test_the_newest_python_is_that_of_the_tests() -> None:
     assert ".".join(map(str, records.newest_python())) == pythons.versions()[-1]
 

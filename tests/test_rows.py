@@ -119,11 +119,12 @@ def test_pairs(letters: BPETokenizer) -> None:
     assert row.sequence_ids == [None, 0, None, None, 1, 1, None]
     assert row.offsets == [(0, 0), (0, 1), (0, 0), (0, 0), (0, 1), (1, 2), (0, 0)]
     call: Callable[..., object] = letters
-    for message, options in {
+    wrong: dict[str, dict[str, Any]] = {
         "cannot bring a pair of 4 and 3 ids to 2": {"truncation": "only_second", "max_length": 2},
         "cannot cut both texts of a pair": {"truncation": True, "return_overflowing_tokens": True},
         "leaves no room": {"truncation": True, "max_length": 3, "add_special_tokens": True},
-    }.items():
+    }
+    for message, options in wrong.items():
         with pytest.raises(OptionError, match=message):
             call("abcd", text_pair="xyz", **{"max_length": 2, **options})
     with pytest.raises(OptionError, match="text_pair has 1 texts for 2"):

@@ -123,7 +123,7 @@ def test_the_post_processor_of_a_model_decides(tokenizer: BPETokenizer) -> None:
 )
 def test_roles_are_found_from_names(contents: Any, roles: tuple[str | None, ...]) -> None:
     tokens = [AddedToken(content, 300 + place) for place, content in enumerate(contents)]
-    found = find_roles(tokens)
+    found: Any = find_roles(tokens)
     tokenizer = tiny("a|b", special_tokens=contents)
     for role, name in zip(("bos", "eos", "pad", "unk"), roles, strict=True):
         assert found.get(role) == getattr(tokenizer, f"{role}_token") == name

@@ -71,10 +71,13 @@ def test_an_untrained_tokenizer_is_empty() -> None:
 
 @pytest.mark.parametrize("text", [123, None, ["a"], b"a", 1.5])
 def test_a_text_that_is_none_is_a_type_error(tokenizer: BPETokenizer, text: Any) -> None:
-    of_texts = ["encode", "encode_to_numpy", "encode_with_offsets", "count_tokens", "tokenize"]
-    for method, *limit in [*([name] for name in of_texts), ["truncate", 5], ["split_by_tokens", 5]]:
+    calls: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys(("encode", "encode_to_numpy", "encode_with_offsets", "count_tokens", "tokenize"), ()),
+        **{"truncate": (5,), "split_by_tokens": (5,)},
+    }
+    for method, limit in calls.items():
         with pytest.raises(TypeError, match=f"expects a str, not {type(text).__name__}"):
-            getattr(tokenizer, str(method))(text, *limit)
+            getattr(tokenizer, method)(text, *limit)
 
 
 # -- from_vocab ----------------------------------------------------------------------------------------
