@@ -23,7 +23,8 @@ from bpe_tokenizer.errors import (
     NotTrainedError,
     OptionError,
 )
-from bpe_tokenizer.inference import LanguageModel
+from bpe_tokenizer.inference import LanguageModel, free_models
+from inference.local_server import continuation, running
 from scripted_model import scripted
 
 CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"]
@@ -269,6 +270,15 @@ def test_the_models_own_tokenizer(chatml: BPETokenizer, tmp_path: Path) -> None:
     assert BPETokenizer.for_model(directory).vocab == chatml.vocab
     with pytest.raises(OptionError, match="without a tokenizer"):
         BPETokenizer.for_model("http://localhost:1")
+
+
+def test_a_server_is_a_model() -> None:
+    tokenizer = BPETokenizer(normalization=None).train("abab", 259, special_tokens=CONTROL, verbose=False)
+    with running() as server:
+        prompt = tokenizer.apply_chat_template(TALK, "chatml")
+        expected = bytes(continuation(prompt, 20)).decode("ascii")
+        assert tokenizer.chat(TALK, server.address, "chatml", max_new_tokens=20) == expected
+    free_models()
 
 
 # -- sessions -------------------------------------------------------------------------------------------

@@ -222,6 +222,8 @@ def test_variables_that_are_none(tokenizer: BPETokenizer) -> None:
         tokenizer.count_chat_tokens(QUESTION, "{{ 1 }}", template_variables={}, chat_template_kwargs={})
     with pytest.raises(TypeError, match=r"^ChatSession\(\) has no argument 'enable_thinking'; a variable"):
         ChatSession(scripted([])[1], tokenizer, enable_thinking=True)
+    with pytest.raises(TypeError, match=r"^ChatSession\(\) has no argument 'temprature'; did you mean 'temp"):
+        ChatSession(scripted([])[1], tokenizer, temprature=1)
     with pytest.raises(TypeError, match=r"^ChatSession\(\) has no argument 'stream'"):
         ChatSession(scripted([])[1], tokenizer, stream=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -169,6 +170,21 @@ def test_equal_parts_keep_their_own_provenance() -> None:
     text = as_tainted(concat(["abab", TaintedStr("a", LATIN)]))
     for pieces in (text.split("ab"), text.rsplit("ab")):
         assert [list(piece.provenances) for piece in pieces] == [[], [], [LATIN]]
+
+
+def test_only_strings_are_joined() -> None:
+    """What `str` makes of other objects would lose the provenance of the content in them."""
+    for join in (lambda: as_tainted(["a"]), lambda: owned("a").join(["a", 1])):  # type: ignore[arg-type, list-item]
+        with pytest.raises(TypeError, match="expected str instance"):
+            join()
+
+
+def test_a_rope_stands_for_its_text() -> None:
+    rope, text = Rope(Rope("b", owned("a")), "c"), "bac"
+    for other in ("bac", "bad", "b", "", Rope("ba", "c")):
+        for compare in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+            assert compare(rope, other) is compare(text, str(other))
+    assert (repr(rope), rope[1:], list(rope), "ac" in rope) == (repr(text), "ac", list(text), True)
 
 
 def test_marks_reach_all_of_a_rope_once() -> None:
