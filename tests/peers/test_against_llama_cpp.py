@@ -191,20 +191,6 @@ def test_real_files(tmp_path: Path, opened: Opened, documents: Documents, path: 
     assert_same(opened(tmp_path / "saved.gguf"), model, texts[::3])
 
 
-@pytest.mark.fixtures
-@pytest.mark.parametrize("path", real_files(), ids=lambda path: path.stem)
-def test_real_vectors(path: Path) -> None:
-    vectors = path.with_suffix(".gguf.inp")
-    if not vectors.exists():
-        pytest.skip(f"there is no {vectors.name}")
-    with vectors.open(encoding="utf-8", newline="") as file:
-        texts = file.read().split("\n__ggml_vocab_test__\n")
-    lines = path.with_suffix(".gguf.out").read_text(encoding="utf-8").split("\n")
-    tokenizer = BPETokenizer.from_model(gguf.load(path))
-    for text, line in zip(texts, lines, strict=False):
-        assert tokenizer.encode(text) == [int(number) for number in line.split()], text
-
-
 @pytest.mark.parametrize("name", RESPELT)
 def test_patterns_in_other_words(tmp_path: Path, opened: Opened, name: str) -> None:
     tokenizer = BPETokenizer(split_pattern=RESPELT[name], normalization=None)
@@ -250,29 +236,6 @@ def test_a_vocabulary_of_substrings(
     )
 
 
-def small_scores(seed: int) -> dict[str, float]:
-    """Few characters, many equal scores."""
-    generator = random.Random(seed)
-    words = {"".join(generator.choices("ab▁", k=generator.randint(2, 4))) for _ in range(6)}
-    return {"a": -1.0, "b": -1.0, "▁": -1.0} | {
-        word: -2.0 - generator.randint(0, 4) for word in sorted(words)
-    }
-
-
-def test_equal_scores(tmp_path: Path, opened: Opened) -> None:
-    accepted = 0
-    texts = ["".join(random.Random(seed).choices("ab ", k=seed % 15)) for seed in range(200)]
-    for seed in range(60):
-        path = spm(tmp_path / f"{seed}.gguf", small_scores(seed), [("<x>", USER_DEFINED)])
-        try:
-            model = gguf.load(path)
-        except FormatError:
-            continue
-        accepted += 1
-        assert_same(opened(path), model, texts)
-    assert accepted > 20
-
-
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("bos", [False, True])
 def test_metaspace_that_only_replaces_spaces(tmp_path: Path, opened: Opened, split: bool, bos: bool) -> None:
@@ -286,15 +249,6 @@ def test_metaspace_that_only_replaces_spaces(tmp_path: Path, opened: Opened, spl
     gguf.save(model, tmp_path / "saved.gguf")
     texts = ["".join(random.Random(seed).choices("ab é\n▁", k=seed % 15)) for seed in range(200)]
     assert_same(opened(tmp_path / "saved.gguf"), model, texts)
-
-
-def test_runs_of_spaces_of_one_score(tmp_path: Path, opened: Opened) -> None:
-    scores = {"▁": -1.0, "a": -2.0, "▁a": -3.0} | {"▁" * count: -1e9 for count in range(2, 17)}
-    path = spm(tmp_path / "runs.gguf", scores)
-    texts = [
-        before + " " * count + after for count in range(70) for before in ("", "a") for after in ("", "a")
-    ]
-    assert_same(opened(path), gguf.load(path), texts)
 
 
 @pytest.mark.parametrize("name", ["phi-3", "Phi3 mini", "modern-bert", "other"])

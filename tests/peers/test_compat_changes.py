@@ -18,7 +18,6 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.compat import transformers as compat
 from peers.hf_transformers import tokenizers, transformers
 from peers.test_compat_against_transformers import TEXTS, opened_trained, plain
-from small_tokenizers import with_post_processor
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
 
@@ -236,22 +235,6 @@ def test_classes_by_name() -> None:
     for name in ("PreTrainedTokenizerBase", "nothing", "Nothing", "_x"):
         with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
             getattr(compat, name)
-
-
-def test_objects_of_other_libraries() -> None:
-    ours = BPETokenizer("gpt2", normalization=None)
-    ours.train(TEXTS * 9, 400, special_tokens={"<s>": 400, "</s>": 401}, verbose=False)
-    ours = with_post_processor(ours)
-    theirs, backend, face = ours.to_transformers(), ours.to_tokenizers(), compat.from_tokenizer(ours)
-    assert type(theirs) is transformers.PreTrainedTokenizerFast
-    assert type(backend) is tokenizers.Tokenizer
-    assert (theirs.bos_token, theirs.name_or_path) == ("<s>", "")
-    assert type(face) is compat.PreTrainedTokenizerFast
-    for text in TEXTS:
-        ids = ours.encode(text, add_special_tokens=True)
-        assert theirs.encode(text) == backend.encode(text).ids == face.encode(text) == ids
-    assert face.to_bpe_tokenizer().encode("text") == ours.encode("text")
-    assert ours.to_tiktoken().name == "bpe_tokenizer"
 
 
 class Messages(logging.Handler):
