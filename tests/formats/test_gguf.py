@@ -353,7 +353,12 @@ def around(path: Path, more: Any = (), pre: str = "gpt-2", **fields: Any) -> lis
 
 def test_bos_and_eos(path: Path) -> None:
     more = [("<bos>", CONTROL), ("<eos_>", CONTROL), ("<pad_>", CONTROL)]
-    ids = {"bos_token_id": 256, "eos_token_id": 257, "padding_token_id": 258, "unknown_token_id": 999}
+    ids: dict[str, Any] = {
+        "bos_token_id": 256,
+        "eos_token_id": 257,
+        "padding_token_id": 258,
+        "unknown_token_id": 999,
+    }
     assert around(path, more, **ids) == [97]
     tokenizer = load(path)
     assert (tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token) == ("<bos>", "<eos_>", "<pad_>")

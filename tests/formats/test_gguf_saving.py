@@ -166,7 +166,7 @@ def test_tokens_across_the_places_where_patterns_differ(path: Path) -> None:
 )
 def test_ignore_merges(path: Path, pattern: str, ignore_merges: bool, pre: str) -> None:
     """Where merging makes every token, both ways are the same; else a name that does the same is needed."""
-    settings = {"split_patterns": NAMED_PATTERNS[pattern].patterns, "ignore_merges": ignore_merges}
+    settings: Any = {"split_patterns": NAMED_PATTERNS[pattern].patterns, "ignore_merges": ignore_merges}
     gguf.save(Model(_core.Model(BYTES | {256: b"ab", 257: b"xyz"}, [(b"a", b"b")], **settings)), path)
     again = gguf.load(path)
     assert (again.config["gguf"]["pre"], again.core.ignore_merges) == (pre, ignore_merges)
@@ -281,7 +281,7 @@ WITHOUT_VT = dict(enumerate(bytes([byte]) for byte in range(256) if byte != 11))
 NO_FORM = "normalization: llama.cpp does not normalise text, so a GGUF file cannot hold "
 MASK = with_tokens(AddedToken("<mask>", 256), split_patterns=GPT2)
 CHANGES = "that changes the token b'xyz'"
-DROPS = {"split_patterns": FALCON, "keeps_gaps": True, "requires_all_bytes": False, "unk_id": 0}
+DROPS: Any = {"split_patterns": FALCON, "keeps_gaps": True, "requires_all_bytes": False, "unk_id": 0}
 
 REFUSED: list[tuple[Model, str]] = [
     (model(normalization="NFC"), re.escape(f"{NO_FORM}NFC. {drop_normalization('NFC')}") + "$"),

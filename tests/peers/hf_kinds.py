@@ -90,7 +90,7 @@ NOT_IN_UTF8 = "øöúÿõ÷ûýÀùÁþü"
 
 
 def model_gpt2(shared: Path) -> Document:
-    empty = {"unk_token": "", "continuing_subword_prefix": "", "end_of_word_suffix": ""}
+    empty: Any = {"unk_token": "", "continuing_subword_prefix": "", "end_of_word_suffix": ""}
     parts = {"pre_tokenizer": WITHOUT_A_FIELD, "post_processor": SPACED, "decoder": BOTH}
     return of_bytes(gpt2(shared), (END, {"normalized": True}), **parts, **empty)
 
@@ -124,7 +124,7 @@ def model_qwen(shared: Path, pattern: str = "qwen2") -> Document:
     names = [END, "<|im_start|>", "<|im_end|>", "<|object_ref_start|>"]
     plain = flagged(("<tool_call>", "</tool_call>", "<think>", "</think>"), **PLAIN)
     parts = {"pre_tokenizer": splits(pattern), "post_processor": NO_REGEX, "decoder": NO_REGEX}
-    empty = {"continuing_subword_prefix": "", "end_of_word_suffix": ""}
+    empty: Any = {"continuing_subword_prefix": "", "end_of_word_suffix": ""}
     return of_bytes(vocab, *names, *plain, normalizer=NFC, **parts, **empty)
 
 
@@ -164,10 +164,10 @@ def model_smollm(shared: Path) -> Document:
 def model_phi4(shared: Path) -> Document:
     ids, merges = ranks(shared / "vocab/cl100k_base.tiktoken")
     names = (END, "<|fim_prefix|>", "<|im_start|>", "<|im_sep|>", "<|im_end|>")
-    tokens = ["<|dummy_0|>", *flagged(names, lstrip=True, rstrip=True)]
+    dummy, tokens = "<|dummy_0|>", flagged(names, lstrip=True, rstrip=True)
     cuts = splits("llama3", behavior="Removed", invert=True)
     return of_bytes(
-        (ids | {tokens[0]: 100_256}, merges), *tokens, pre_tokenizer=cuts, post_processor=NO_REGEX
+        (ids | {dummy: 100_256}, merges), dummy, *tokens, pre_tokenizer=cuts, post_processor=NO_REGEX
     )
 
 
@@ -182,7 +182,7 @@ def model_roberta(shared: Path) -> Document:
     names = ("<s>", "<pad>", "</s>", "<unk>")
     ids, merges = behind(without(gpt2(shared), END), *names)
     tokens = [*flagged(names, normalized=True), *flagged(["<mask>"], lstrip=True)]
-    around = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0]}
+    around: Document = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0]}
     around |= {"trim_offsets": False, "add_prefix_space": True}
     parts = {"pre_tokenizer": BOTH, "post_processor": around, "decoder": BOTH}
     return of_bytes((ids | {"<mask>": len(ids)}, merges), *tokens, **parts)

@@ -312,10 +312,9 @@ def test_an_empty_answer_ends_where_the_generation_prompt_ends(name: str, shared
     asked = [{"role": "user", "content": "Why?"}]
     answered = Conversation([*asked, {"role": "assistant", "content": ""}])
     assert assert_same(source, answered, **CONTINUED)
-    ours_, theirs = (
-        render(source, Conversation(asked), **ASKED) for render in (our_rendering, their_rendering)
-    )
-    assert our_rendering(source, answered, **CONTINUED).text == ours_.text == theirs[0]
+    prompted = our_rendering(source, Conversation(asked), **ASKED).text
+    assert our_rendering(source, answered, **CONTINUED).text == prompted
+    assert prompted == their_rendering(source, Conversation(asked), **ASKED)[0]
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "thinking", "reasoning", "content"])
