@@ -35,6 +35,7 @@ from bpe_tokenizer.inference import (
     tokenizer_path,
 )
 from bpe_tokenizer.inference.options import LoadOptions
+from inference.test_options import plain_nucleus
 from inference.tiny_model import CONTEXT, VOCAB_SIZE
 from inference.tiny_models import (
     BACKENDS,
@@ -44,7 +45,6 @@ from inference.tiny_models import (
     Models,
     assert_frequencies,
     generate_for_ever,
-    plain_nucleus,
     run_in_threads,
 )
 

@@ -21,7 +21,7 @@ for library in ("torch", "transformers", "llama_cpp", "gguf", "mlx_lm", "openvin
 
 __all__ = [
     *("BACKENDS", "GREEDY", "NAMES", "PROMPTS", "Models"),
-    *("assert_frequencies", "generate_for_ever", "plain_nucleus", "run_in_threads"),
+    *("assert_frequencies", "generate_for_ever", "run_in_threads"),
 ]
 
 BACKENDS = [
