@@ -51,7 +51,12 @@ ORIGINS = [
     b"http://127.0.0.1:9999",
 ]
 ORIGINS += [b"null", b"http://127.0.0.1:8000.evil.example", b"http://127.0.0.1:8000/", b"x" * 60_000, b""]
-ORIGINS += [b"https://evil.example", b"http://localhost:8000", b"http://127.0.0.1:99999999"]
+ORIGINS += [
+    b"https://evil.example",
+    b"http://localhost:8000",
+    b"http://127.0.0.1:99999999",
+    b"http://a.127.0.0.1:8000",
+]
 HOSTS = [b"", b"[", b"[::1", b"127.0.0.1:", b"127.0.0.1:x", b"127.0.0.1@evil.example", b"\xff", b"x" * 60_000]
 HOSTS += ["127.0.0.1:٣".encode(), b"localhost.evil.example:8000", b"LOCALHOST\x00", b"127.0.0.1:80:80"]
 HOSTS += [b"evil.example", b"127.0.0.1.evil.example", b"localhost.", b"10.0.0.1:8000"]
@@ -62,7 +67,7 @@ HEADERS: list[Headers] = [
     [HOST, HOST],
     [HOST, (b"host", b"evil.example")],
     [HOST, (b"origin", b"http://127.0.0.1:8000"), (b"origin", b"http://evil.example")],
-    [HOST, (b"sec-fetch-site", b"cross-site")],
+    *([HOST, (b"sec-fetch-site", site)] for site in (b"cross-site", b"same-site")),
     [HOST, (b"sec-fetch-site", b"same-origin"), (b"sec-fetch-site", b"none")],
 ]
 
@@ -106,7 +111,7 @@ def test_only_the_address_with_the_token_opens_the_page(tokenizer: BPETokenizer)
 
 
 def test_one_tokenizer_is_packed_at_once_and_more_requests_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
+    tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[str, Any] = {"now": 0, "most": 0, "calls": 0, "release": threading.Event()}
 
@@ -120,7 +125,7 @@ def test_one_tokenizer_is_packed_at_once_and_more_requests_are_refused(
 
     monkeypatch.setattr(server, "page", lambda *_, **__: "")
     monkeypatch.setattr(server, "packed_gzip", packed)
-    app = server.create_app(dict.fromkeys("abc", BPETokenizer()), "")
+    app = server.create_app(dict.fromkeys("abc", tokenizer), "")
     clients = [get(app, f"/tokenizers/{'abc'[number % 3]}") for number in range(24)]
 
     async def attack() -> list[int]:
