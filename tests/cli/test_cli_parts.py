@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import PackedSequences
 from command_line import TextRun
 
 
@@ -63,16 +62,6 @@ def test_events(run: TextRun) -> None:
     assert events[-1]["kind"] == "CorpusError"
     assert "c.txt, row 1" in events[-1]["message"]
     assert "c.txt, row 1" in made.err
-
-
-def test_validation_and_packing(run: TextRun) -> None:
-    Path("c.txt").write_text("".join(f"low{number}\n" for number in range(99)), encoding="utf-8")
-    made = run("tokenize-corpus", *OPTIONS[:-4], "--documents", "line", "--val-fraction", "0.3", "--json")
-    assert [Path(path).name for path in json.loads(made.out)["files"]] == ["train.bin", "val.bin"]
-    packing = ("--format", "npy", "--pack", 16, "--pack-strategy", "best-fit", "--overwrite")
-    assert run("tokenize-corpus", *OPTIONS[:-4], "--documents", "line", *packing, "-q").code == 0
-    assert PackedSequences.load(Path("out/tokens-00000.npy")).ids.shape[1] == 16
-    assert json.loads(Path("out/manifest.json").read_bytes())["settings"]["pack_strategy"] == "best-fit"
 
 
 @pytest.mark.parametrize(

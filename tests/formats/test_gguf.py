@@ -365,6 +365,7 @@ def test_bos_and_eos(path: Path) -> None:
     assert around(path, more, **ids, add_bos_token=True, add_eos_token=True) == [256, 97, 257]
     # llama-bpe adds BOS unless told otherwise; without an id BOS is 11.
     assert around(path, pre="llama-bpe") == [11, 97]
+    assert load(path).bos_token is None
     assert around(path, pre="llama-bpe", add_bos_token=False) == [97]
 
 

@@ -36,6 +36,25 @@ def load(directory: Path, file: dict[str, Any]) -> BPETokenizer:
     return BPETokenizer.from_pretrained(directory)
 
 
+@pytest.mark.parametrize("to_bytes", [[], [TO_BYTES]])
+def test_a_token_that_loses_its_space(to_bytes: list[Any], tmp_path: Path) -> None:
+    """It is found without the space, and decodes to the text without it."""
+    tokenizer = load(tmp_path, document("low ", NFD, ACCENTS, STRIP, *to_bytes))
+    assert tokenizer.encode("slow lowlo") == [ord("s"), TOKEN, ord(" "), TOKEN, 256]
+    assert tokenizer.encode(" lów ") == [TOKEN]
+    assert tokenizer.decode([TOKEN, TOKEN]) == "lowlow"
+    assert tokenizer.convert_ids_to_tokens([TOKEN]) == ["low"]
+    assert tokenizer.convert_tokens_to_ids(["low ", "low"]) == [TOKEN, -1]
+
+
+@pytest.mark.parametrize(("content", "special", "shown"), [("<S>", False, ""), ("<T>", True, "<t>")])
+def test_what_is_skipped_is_the_text_of_a_special_token(
+    content: str, special: bool, shown: str, tmp_path: Path
+) -> None:
+    tokenizer = load(tmp_path, document(content, LOWERCASE, special=special))
+    assert tokenizer.decode([TOKEN, OTHER], skip_special_tokens=True) == shown
+
+
 @pytest.mark.parametrize(
     "file",
     [

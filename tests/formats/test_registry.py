@@ -241,6 +241,12 @@ def test_what_is_no_tokenizer_is_get_format(content: bytes, message: str, tmp_pa
     assert str(error.value).startswith(str(path))
 
 
+def test_a_sentencepiece_model_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.model").write_bytes(SENTENCEPIECE)
+    with pytest.raises(FormatError, match=r"tokenizer\.model is a SentencePiece model"):
+        BPETokenizer.load(tmp_path)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")

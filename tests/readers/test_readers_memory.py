@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -35,6 +36,19 @@ def read(path: Path) -> tuple[int, int]:
     found = subprocess.run([sys.executable, "-c", PROGRAM, path], capture_output=True, text=True, check=True)
     size, grown = map(int, found.stdout.split())
     return size, grown
+
+
+@pytest.mark.sampled(0.25, "long tests")
+def test_reading_compressed_lines_takes_the_same_memory_for_any_number(tmp_path: Path) -> None:
+    line = b'{"id": 1, "text": "%s"}\n' % (b"low lower lowest " * 60)
+    grown = []
+    for lines in (20_000, 100_000):
+        (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(line * lines, 1))
+        size, more = read(tmp_path / "a.jsonl.gz")
+        assert size == lines * 17 * 60
+        grown.append(more)
+    assert grown[0] < 80
+    assert grown[1] < grown[0] + 30
 
 
 def test_a_long_line_is_held_about_twice(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def save(kind: str) -> Writer:
     return write
 
 
-def tokenize(name: str) -> Writer:
+def tokenize(name: str, **options: Any) -> Writer:
     def write(directory: Path, source: Path, number: int) -> None:
         tokenizer, corpus = prepare(source, 0)
         tokenize_corpus(
@@ -58,6 +59,7 @@ def tokenize(name: str) -> Writer:
             shard_tokens=2000 + number,
             verbose=False,
             overwrite=True,
+            **options,
         )
 
     return write
@@ -103,6 +105,7 @@ def shown(directory: Path, source: Path, number: int) -> None:
 WRITERS: dict[str, Writer] = {
     **{kind: save(kind) for kind in ("huggingface", "tiktoken", "gpt2", "gguf", "minbpe", "base64-json")},
     **{f"corpus-{name}": tokenize(name) for name in ("nanogpt", "llm.c", "megatron", "npy", "parquet")},
+    "corpus-shuffled": tokenize("npy", shuffle=1),
     "readable": lambda directory, source, number: trained(number).save_readable(directory / "a.txt"),
     "counts": count,
     "checkpoint": checkpoint,
