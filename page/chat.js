@@ -67,6 +67,7 @@ export function createChatMode(context) {
   const forgery = createForgeryPanel({ icon });
   const copyJson = copyButton("Copy JSON", () => messagesToJson(chat.messages), "Messages copied as JSON.");
   const copyIds = copyButton("Copy ids", () => JSON.stringify(Array.from(result.ids() ?? [])), "Ids copied.");
+  const copyText = copyButton("Copy text", () => result.text(), "Rendered text copied.");
   const options = make(
     "div",
     { class: "chat-options" },
@@ -78,7 +79,7 @@ export function createChatMode(context) {
     "div",
     { class: "chat-mode", "aria-busy": "false" },
     panel("editor", "Conversation", [examples], options, editor.element, own, paste),
-    panel("result", "What the model reads", [copyJson, copyIds], result.element),
+    panel("result", "What the model reads", [copyJson, copyIds, copyText], result.element),
     panel("forgery", "Who can forge what", [], forgery.element),
   );
 
@@ -86,7 +87,7 @@ export function createChatMode(context) {
     if (state.chat !== before.chat && state.chat !== chat) {
       chat = checkedChat(state.chat);
       restore();
-    } else if (state.showsIds !== before.showsIds || state.showsInvisible !== before.showsInvisible) {
+    } else if (["showsIds", "showsInvisible", "price"].some((name) => state[name] !== before[name])) {
       refresh();
     }
   });
@@ -291,8 +292,8 @@ export function createChatMode(context) {
       const isSample = chat.example === "plain" && chat.prompt && !chat.continues;
       result.showBuiltIn(chosen.name, context.data.server, isSample ? context.data.ownChats[tokenizer.name] : null);
     } else result.showVocabulary(missing, added, chat.template !== "");
-    result.show({ ...analysis, mask }, chip, note);
-    copyIds.disabled = false;
+    result.show({ ...analysis, mask }, chip, note, store.get().price);
+    copyIds.disabled = copyText.disabled = false;
     const present = new Set([...pieces, ...rendered.turns].map(({ message }) => message));
     const counts = countMessageTokens(messages.length, rendered, pieces, ranges);
     editor.showCounts(counts.map((each, number) => (present.has(number) ? each : null)));
@@ -313,7 +314,7 @@ export function createChatMode(context) {
 
   function showProblem(message) {
     result.showProblem(message);
-    copyIds.disabled = true;
+    copyIds.disabled = copyText.disabled = true;
     editor.showCounts(null);
     forgery.clear();
   }

@@ -1,19 +1,19 @@
 // The conversation as a model reads it: the number of tokens, what the vocabulary lacks, and the lanes.
 import { chatLanes } from "./chat_lanes.js";
 import { FLAG_SPECIAL } from "./chips.js";
-import { countNoun, formatNumber, make } from "./dom.js";
+import { countNoun, formatNumber, formatPrice, make } from "./dom.js";
 
 /**
  * @param {{icon: (name: string) => SVGElement, switches: HTMLElement[], addsSwitch: HTMLElement}} options
  *   `addsSwitch` adds the template's control tokens to the vocabulary.
- * @returns {{element: HTMLElement, ids: () => Uint32Array | null,
- *   show: (analysis: import("./chat_lanes.js").ChatAnalysis, chip: Function, note: string) => void,
+ * @returns {{element: HTMLElement, ids: () => Uint32Array | null, text: () => string,
+ *   show: (analysis: import("./chat_lanes.js").ChatAnalysis, chip: Function, note: string, price: number) => void,
  *   showBuiltIn: (name: string, hasServer: boolean, ownCount: number | null) => void,
  *   showVocabulary: (missing: string[], added: {content: string, id: number}[], isChosen: boolean) => void,
  *   showProblem: (message: string) => void}}
  */
 export function createChatResult({ icon, switches, addsSwitch }) {
-  let ids = null;
+  let [ids, text] = [null, ""];
   const total = make("p", { class: "chat-total" });
   const notice = make("div", { class: "chat-problem", role: "status" });
   const maskNote = make("p", { class: "chat-mask-note quiet" });
@@ -49,10 +49,11 @@ export function createChatResult({ icon, switches, addsSwitch }) {
   return {
     element: make("div", { class: "chat-result" }, head, legend, notice, maskNote, lanes),
     ids: () => ids,
+    text: () => text,
 
-    show(analysis, chip, note) {
+    show(analysis, chip, note, price) {
       const { encoded, pieces, ranges, isMixed, mask } = analysis;
-      ids = encoded.ids;
+      [ids, text] = [encoded.ids, analysis.rendered.text];
       const sums = { markup: 0, content: 0 };
       pieces.forEach(({ message }, index) => {
         sums[message === null ? "markup" : "content"] += ranges[index][1] - ranges[index][0];
@@ -62,6 +63,7 @@ export function createChatResult({ icon, switches, addsSwitch }) {
       total.replaceChildren(
         make("span", {}, make("strong", { class: "number" }, number), ` ${noun}`),
         make("span", { class: "quiet number" }, parts),
+        make("span", { class: "quiet number" }, `${formatPrice((ids.length * price) / 1e6)} at ${formatPrice(price)} per 1M`),
       );
       maskNote.textContent = note;
       legend.hidden = false;
@@ -97,7 +99,7 @@ export function createChatResult({ icon, switches, addsSwitch }) {
 
     /** Shows why the conversation has no tokens. */
     showProblem(message) {
-      ids = null;
+      [ids, text] = [null, ""];
       total.replaceChildren();
       maskNote.textContent = "";
       legend.hidden = true;

@@ -217,6 +217,20 @@ def test_counts_of_messages_add_up(chat: ChatPage) -> None:
     ] * 2
 
 
+def test_the_rendered_text_and_its_price(chat: ChatPage, tokenizer: BPETokenizer) -> None:
+    chat.paste(ATTACK)
+    chat.choose("chatml")
+    ids = chat.ids()
+    assert chat.copied("Copy text") == tokenizer.decode(ids)
+    chat.tab.get_by_role("tab", name="Text").click()
+    chat.tab.get_by_label("Dollars per million tokens").fill("1000000")
+    chat.tab.get_by_role("tab", name="Chat").click()
+    chat.settle()
+    assert f"${len(ids)}.00 at $1,000,000.00 per 1M" in chat.tab.locator(".chat-total").inner_text()
+    chat.paste([{"role": "nobody", "content": ""}])
+    assert chat.tab.get_by_role("button", name="Copy text").is_disabled()
+
+
 def test_messages_are_edited_with_the_keyboard(chat: ChatPage) -> None:
     chat.paste([{"role": "system", "content": "a"}, {"role": "user", "content": "b"}])
     keyboard = chat.tab.keyboard
