@@ -12,7 +12,7 @@ from itertools import repeat
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bpe_tokenizer import (
@@ -213,6 +213,7 @@ def test_ids_come_while_the_text_does() -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=()), max_size=6), max_size=12))
+@example(["\ud83d", "\ude00", "a\ud83d"])  # a pair that is cut
 def test_any_chunks(tokenizer: BPETokenizer, chunks: list[str]) -> None:
     assert streamed(tokenizer, chunks) == tokenizer.encode("".join(chunks))
 

@@ -1,9 +1,8 @@
 """The readers of training programs take our files; `make test-token-readers` installs what a registry has.
 
-Megatron-LM's reader, pyarrow, Polars, NumPy, PyTorch, transformers and TRL are the real ones. nanoGPT and
-llm.c are in no registry: what their loaders do is written anew here and in `llm_c_loader.c`, from reading
-karpathy/nanoGPT (train.py, sample.py) and karpathy/llm.c (llmc/dataloader.h, dev/data/data_common.py,
-train_llama3.py).
+Megatron-LM's reader, pyarrow, Polars, NumPy, PyTorch, transformers and TRL are the real ones. llm.c is in no
+registry: what its loader does is written anew in `llm_c_loader.c`, from reading karpathy/llm.c
+(llmc/dataloader.h, dev/data/data_common.py, train_llama3.py).
 """
 
 from __future__ import annotations
@@ -57,9 +56,6 @@ def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "corpus.txt"
     path.write_text("\n".join(DOCUMENTS), encoding="utf-8")
     return path
-
-
-# nanoGPT
 
 
 # llm.c
