@@ -188,13 +188,10 @@ def work() -> str:
 
 def curve() -> str:
     """The curves of chapter 9."""
-    names = page_names("09-vocabulary-size", "training_curve")
+    names = page_names("09-vocabulary-size", "seen_curve")
     series = [
-        Series(name, [(size, round(total / count, 2)) for size, count in counts.items()])
-        for name, total, counts in (
-            ("training texts", names["training_bytes"], names["training_curve"]),
-            ("held-out texts", names["held_out_bytes"], names["curve"]),
-        )
+        Series(name, [(size, round(names["held_out_bytes"] / count, 2)) for size, count in counts.items()])
+        for name, counts in (("trained on all texts", names["seen_curve"]), ("held out", names["curve"]))
     ]
     ids = Axis("ids in the vocabulary", logarithmic=True, base=2)
     return line_plot("Compression and vocabulary size", ids, Axis("bytes per token"), series).svg()
