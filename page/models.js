@@ -13,7 +13,7 @@ export const MODELS = [
   ["Phi 4", "hf:microsoft/phi-4"],
   ["SmolLM 2", "hf:HuggingFaceTB/SmolLM2-1.7B-Instruct"],
   ["StarCoder 2", "hf:bigcode/starcoder2-7b"],
-  ["Codex", "p50k_base"],
+  ["Codex, text-davinci-002, text-davinci-003", "p50k_base"],
   ["GPT-3 edit", "p50k_edit"],
   ["GPT-3", "r50k_base"],
   ["GPT-2", "gpt2"],

@@ -196,7 +196,10 @@ export class Picker {
   #showList() {
     const wanted = this.#search.value.trim().toLowerCase();
     const own = this.#context.tokenizers.choices().filter(({ source, loaded }) => source !== "published" || loaded);
-    const isFound = ({ label = "", name }) => `${label} ${name}`.toLowerCase().includes(wanted);
+    // The ids of models are longer than their names here: gpt-3.5-turbo, o3-mini-2025-01-31.
+    const names = (label) => label.toLowerCase().split(", ").filter(Boolean);
+    const isFound = ({ label = "", name }) =>
+      `${label} ${name}`.toLowerCase().includes(wanted) || names(label).some((each) => wanted.startsWith(`${each}-`));
     const group = (title, all) =>
       all.length === 0 ? null : make(
         "section",

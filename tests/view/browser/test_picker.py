@@ -116,6 +116,14 @@ def test_the_picker_finds_models_by_their_names(open_page: PageOpener, small: BP
     assert "Drop the tokenizer.json of huggingface.co/Qwen/" in page.locator(".picker-message").inner_text()
     page.get_by_label("Search tokenizers").fill("https://huggingface.co/owner/name")
     assert names.all_inner_texts() == ["hf:owner/name"]
+    for model, label in (
+        ("gpt-3.5-turbo", "GPT-4, GPT-3.5, text-embedding-3"),
+        ("gpt-4o-mini", "GPT-4o, o1"),
+        ("gpt-4.1-mini", "GPT-5, GPT-4.1, o3, o4-mini"),
+        ("text-davinci-003", "Codex, text-davinci-002, text-davinci-003"),
+    ):
+        page.get_by_label("Search tokenizers").fill(model)
+        assert names.all_inner_texts() == [label]
     page.get_by_label("Search tokenizers").fill("no such thing")
     assert page.locator(".picker-nothing").is_visible()
     page.get_by_label("Search tokenizers").fill("gpt-5")
