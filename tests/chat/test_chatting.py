@@ -277,6 +277,11 @@ def test_a_server_is_a_model() -> None:
     with running() as server:
         prompt = tokenizer.apply_chat_template(TALK, "chatml")
         expected = bytes(continuation(prompt, 20)).decode("ascii")
+        server.kind = "llamacpp"  # it tells the size of its vocabulary
+        with pytest.raises(MismatchError, match="is not below the model's 100"):
+            tokenizer.chat(TALK, server.address, "chatml")
+        free_models()
+        server.kind = "vllm"
         assert tokenizer.chat(TALK, server.address, "chatml", max_new_tokens=20) == expected
     free_models()
 
