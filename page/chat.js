@@ -1,7 +1,7 @@
 // The chat mode: an editor of messages, the conversation as a model reads it, and who can forge what.
 import { analyseChat, assistantMask, encodeRendered } from "./chat_analysis.js";
 import { createChatEditor } from "./chat_editor.js";
-import { chatExamples } from "./chat_examples.js";
+import { chatExamples, EXAMPLE_TOOLS } from "./chat_examples.js";
 import { createForgeryPanel } from "./chat_forgery.js";
 import { createMessagesPaste } from "./chat_paste.js";
 import { createChatResult } from "./chat_result.js";
@@ -151,7 +151,9 @@ export function createChatMode(context) {
   }
 
   function chooseExample(name) {
-    change({ example: name });
+    const kept = chat.tools === EXAMPLE_TOOLS ? "" : chat.tools;
+    change({ example: name, tools: name === "call" ? EXAMPLE_TOOLS : kept });
+    tools.value = chat.tools;
     followExample();
     announce(`${countNoun(chat.messages.length, "message")} of the example shown.`);
   }
@@ -159,7 +161,7 @@ export function createChatMode(context) {
   /** Writes the chosen example anew: its attacks use the markup of the template. */
   function followExample() {
     fillPicker();
-    const known = chatExamples(builtIn(), context.data.chat.sample);
+    const known = chatExamples(builtIn(), context.data.chat.sample, isOwn());
     const example = known.find((each) => each.name === chat.example) ?? (chat.example === "" ? null : known[0]);
     if (example !== null && JSON.stringify(example.messages) !== JSON.stringify(chat.messages)) {
       chat = { ...chat, messages: example.messages, example: example.name };

@@ -116,6 +116,23 @@ def test_the_own_template_with_tools_and_reasoning(page: Page, directory: Path) 
     assert accessibility_violations(page, "#mode-chat") == []
 
 
+def test_the_example_with_a_tool_call(page: Page, directory: Path) -> None:
+    tools, examples = page.get_by_label("Tools as JSON"), page.get_by_label("Example", exact=True)
+    examples.select_option(label="Reasoning and a tool call")
+    settle(page)
+    page.get_by_role("button", name="Copy JSON").evaluate("each => each.click()")
+    messages = json.loads(page.evaluate("window.copiedText"))
+    assert messages[1]["tool_calls"][0]["id"] == messages[2]["tool_call_id"]
+    given = json.loads(tools.input_value())
+    assert given[0]["function"]["name"] == messages[1]["tool_calls"][0]["function"]["name"]
+    assert ids(page) == BPETokenizer.load(directory).apply_chat_template(messages, tools=given)
+    examples.select_option(label="Plain conversation")
+    settle(page)
+    assert tools.input_value() == ""
+    page.get_by_label("Template").select_option("chatml")
+    assert "Reasoning and a tool call" not in examples.inner_text()
+
+
 def test_a_built_in_template_beside_the_own(page: Page, directory: Path) -> None:
     paste(page, TALK)
     page.get_by_label("Template").select_option("chatml")
