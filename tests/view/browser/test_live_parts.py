@@ -35,6 +35,9 @@ def test_the_page_shows_what_a_live_part_asks_for(name: str, open_page: PageOpen
     page = open_page({"o200k_base": tokenizer, "gpt2": tokenizer}, fragment=LIVE.fragment(state))
     shown = f"document.querySelector('.tabs [aria-selected=true]')?.innerText === {TABS[state['mode']]!r}"
     wait_until(page, shown)
+    # The frame in a telephone of 360 pixels, between the margins and borders of the site.
+    page.set_viewport_size({"width": 324, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 324
     if state["mode"] == "text":
         assert page.locator("#text").input_value() == state["text"]
     if state["mode"] == "training":
