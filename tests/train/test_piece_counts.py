@@ -334,6 +334,8 @@ def test_counts_that_were_cut_otherwise_are_refused(settings: Any, message: str)
         PieceCounts("cl100k", "NFC", [END]).merge(counts)
     with pytest.raises(MismatchError, match=message):
         BPETokenizer().train_from_counts(counts, 300, special_tokens=[END], verbose=False)
+    with pytest.raises(MismatchError, match=message):
+        train_from_counts([PieceCounts("cl100k", "NFC", [END]).add("low"), counts], 300, verbose=False)
 
 
 def test_counts_of_nothing_are_refused() -> None:
