@@ -71,7 +71,7 @@ def a_corpus_that_is_too_large() -> None:
     whole = BPETokenizer().train(files, 600, verbose=False)
     with TemporaryDirectory() as directory:
         limited = BPETokenizer().train(
-            files, 600, max_memory="200MB", spill_directory=directory, verbose=False
+            files, 600, max_memory="240MB", spill_directory=directory, verbose=False
         )
         assert limited.merges == whole.merges
     frequent = PieceCounts().add(files).prune(5)

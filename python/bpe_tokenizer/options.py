@@ -67,10 +67,10 @@ _ARGS = re.compile(r"^Args:\n(?: {4}.*\n)+", re.MULTILINE)
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _MEMORY = r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)?\s*"
-# What a process takes besides the pieces: Python and the package 40 MB, pyarrow 70 MB, readers and two
+# What a process takes besides the pieces: Python and the package 40 MB, pyarrow up to 110 MB, readers and two
 # threads the rest; and the smallest limit that leaves memory for pieces.
-_BASE_MEMORY = 164 * 10**6
-_MIN_MEMORY = 200 * 10**6
+_BASE_MEMORY = 204 * 10**6
+_MIN_MEMORY = 240 * 10**6
 # A given stride is checked, also a false one.
 _NO_STRIDE = 0
 _ROW_FLAGS = ("is_split_into_words", "return_overflowing_tokens", "return_offsets_mapping", "return_dict")
@@ -159,7 +159,7 @@ class MemoryLimits:
     """What counting and learning may take.
 
     Args:
-        max_memory: Memory limit of this process, as in `"500MB"`, at least `"200MB"`; an `int` is bytes,
+        max_memory: Memory limit of this process, as in `"500MB"`, at least `"240MB"`; an `int` is bytes,
             and None no limit. The result is the same: further pieces go to temporary files. If learning needs
             more, an error says how much, and which `min_count` fits.
         spill_directory: Directory of the temporary files, on a disk with room; None for the system's.
@@ -369,7 +369,7 @@ def memory_bytes(max_memory: int | str) -> int:
 
     Raises:
         ArgumentTypeError: It is neither an `int` nor a `str`.
-        OptionError: The text is not a size, or the limit is below 200 MB.
+        OptionError: The text is not a size, or the limit is below 240 MB.
 
     >>> memory_bytes("1.5GB")
     1500000000
@@ -385,7 +385,7 @@ def memory_bytes(max_memory: int | str) -> int:
     max_memory = min(int.__index__(max_memory), sys.maxsize)
     if max_memory < _MIN_MEMORY:
         raise OptionError(
-            f"max_memory is {max_memory:,} bytes; give it at least 200MB, most of which Python, its "
+            f"max_memory is {max_memory:,} bytes; give it at least 240MB, most of which Python, its "
             "libraries and the readers take"
         )
     return max_memory

@@ -72,7 +72,7 @@ def run_and_kill(corpus: list[Path], directory: Path, seconds: float, memory: st
 
 
 @pytest.mark.sampled(0.25, "long tests")
-@pytest.mark.parametrize("memory", ["", pytest.param("200MB", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("memory", ["", pytest.param("240MB", marks=pytest.mark.slow)])
 def test_kills_change_nothing(
     tmp_path: Path, corpus: list[Path], monkeypatch: pytest.MonkeyPatch, memory: str
 ) -> None:

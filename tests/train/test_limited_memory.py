@@ -68,7 +68,7 @@ def learned(everything: PieceCounts) -> BPETokenizer:
 def test_counts_with_a_limit_are_exact(
     corpus: Path, everything: PieceCounts, tmp_path: Path, threads: int
 ) -> None:
-    limited = count(corpus, "gpt2", max_memory="200MB", threads=threads, spill_directory=tmp_path)
+    limited = count(corpus, "gpt2", max_memory="240MB", threads=threads, spill_directory=tmp_path)
     assert list(tmp_path.iterdir()) == []  # the files have no names
     assert limited == everything
     assert (limited.pieces, limited.distinct) == (everything.pieces, everything.distinct)
@@ -87,7 +87,7 @@ def test_merges_with_a_limit_are_those_without(
     corpus: Path, everything: PieceCounts, learned: BPETokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(OptionError, match=r"needs \d+ MB of memory, and max_memory leaves 36 MB") as refused:
-        BPETokenizer("gpt2").train(corpus, 3000, max_memory="200MB")
+        BPETokenizer("gpt2").train(corpus, 3000, max_memory="240MB")
     said = capsys.readouterr().err
     assert f"Learning from {everything.distinct:,} distinct pieces needs " in said
     numbers = re.search(r"by (\d+) MB.*min_count=(\d+) fits, and leaves (\d+) of them", str(refused.value))
@@ -95,9 +95,9 @@ def test_merges_with_a_limit_are_those_without(
     missing, min_count, left = map(int, numbers.groups())
     assert (min_count, left) == (2, sum(times >= 2 for _, times in everything))
     assert len(str(refused.value)) <= 300
-    limited = BPETokenizer("gpt2").train(corpus, 3000, max_memory="200MB", min_count=2, verbose=False)
+    limited = BPETokenizer("gpt2").train(corpus, 3000, max_memory="240MB", min_count=2, verbose=False)
     assert limited.merges == learned.merges
-    more = train_from_counts(everything, 300, max_memory=f"{200 + missing}MB", verbose=False)
+    more = train_from_counts(everything, 300, max_memory=f"{240 + missing}MB", verbose=False)
     assert more.merges == train_from_counts(everything, 300, verbose=False).merges
     with pytest.raises(OptionError, match="raise max_memory by 1 MB"):
         train_from_counts([everything], 300, max_memory=f"{199 + missing}MB", verbose=False)
@@ -116,13 +116,13 @@ def test_other_ways_of_training_keep_the_limit(
         "min_count": 2,
     }
     whole = train_from_counts(everything, 1500, **options)
-    limited = train_from_counts(tmp_path / "counts", 1500, max_memory="200MB", **options)
+    limited = train_from_counts(tmp_path / "counts", 1500, max_memory="240MB", **options)
     assert limited.merges == whole.merges
     del options["max_token_length"]
     base = BPETokenizer("gpt2").train(words(2000, seed=5), 600, verbose=False, special_tokens=["<s>"])
     extended = [pickle.loads(pickle.dumps(base)) for _ in range(2)]
     extended[0].extend(corpus, 1200, **options)
-    extended[1].extend(corpus, 1200, max_memory="200MB", spill_directory=tmp_path, **options)
+    extended[1].extend(corpus, 1200, max_memory="240MB", spill_directory=tmp_path, **options)
     assert extended[0].merges == extended[1].merges
 
 
@@ -130,7 +130,7 @@ PEAK = r"""
 import re, sys
 from pathlib import Path
 from bpe_tokenizer import BPETokenizer
-BPETokenizer("gpt2").train(Path(sys.argv[1]), 3000, verbose=False, max_memory="200MB", min_count=20)
+BPETokenizer("gpt2").train(Path(sys.argv[1]), 3000, verbose=False, max_memory="240MB", min_count=20)
 # The peak of `resource` includes that of the process that started this one.
 print(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
 """
@@ -156,7 +156,7 @@ COUNT_PEAK = r"""
 import re, sys
 from pathlib import Path
 from bpe_tokenizer import count
-assert count(Path(sys.argv[1]), "gpt2", max_memory="200MB", threads=16).distinct > 1e6
+assert count(Path(sys.argv[1]), "gpt2", max_memory="240MB", threads=16).distinct > 1e6
 print(re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
 """
 
@@ -174,7 +174,7 @@ def test_the_least_limit_holds_with_pyarrow_and_many_threads(tmp_path: Path) -> 
     done = subprocess.run(
         [sys.executable, "-c", COUNT_PEAK, path], capture_output=True, text=True, check=True
     )
-    assert 1024 * int(done.stdout) < 200e6
+    assert 1024 * int(done.stdout) < 240e6
 
 
 STOPPED = """
@@ -183,7 +183,7 @@ from pathlib import Path
 from bpe_tokenizer import BPETokenizer
 print("began", flush=True)
 corpus = [Path(sys.argv[1])] * 20
-limits = {"max_memory": "200MB", "spill_directory": sys.argv[2], "min_count": 2}
+limits = {"max_memory": "240MB", "spill_directory": sys.argv[2], "min_count": 2}
 BPETokenizer("gpt2").train(corpus, 30000, verbose=False, **limits)
 """
 
@@ -212,7 +212,7 @@ from pathlib import Path
 from bpe_tokenizer import BPETokenizer, PieceCounts, WriteError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-counts = PieceCounts("gpt2", max_memory="200MB", spill_directory=sys.argv[2]).add("low low")
+counts = PieceCounts("gpt2", max_memory="240MB", spill_directory=sys.argv[2]).add("low low")
 try:
     counts.add(Path(sys.argv[1]))
 except WriteError as error:
@@ -237,7 +237,7 @@ def test_large_files_are_streams(everything: PieceCounts, tmp_path: Path) -> Non
     path = tmp_path / "large.counts"
     everything.save(path)
     assert path.stat().st_size > SMALL_FILE
-    loaded = PieceCounts.load(path, max_memory="200MB", spill_directory=tmp_path)
+    loaded = PieceCounts.load(path, max_memory="240MB", spill_directory=tmp_path)
     assert repr(loaded) == repr(everything)
     assert loaded == everything
     loaded.save(tmp_path / "again.counts")
@@ -278,7 +278,7 @@ def test_a_stopped_run_goes_on_in_little_memory(
 
     for name in saves:
         monkeypatch.setattr(checkpoint, name, partial(stops, name))
-    limits = {"max_memory": "200MB", "spill_directory": tmp_path, "min_count": 2}
+    limits = {"max_memory": "240MB", "spill_directory": tmp_path, "min_count": 2}
     options: dict[str, Any] = {"verbose": False, "checkpoint": tmp_path / "run", **limits}
     for stop_at in (2, 1, 3, 4, 9):  # noqa: B007
         calls = 0
@@ -296,7 +296,7 @@ def test_the_commands_take_the_limits(corpus: Path, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "bpe_tokenizer", *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    limits = ("--max-memory", "200MB", "--spill-directory", tmp_path)
+    limits = ("--max-memory", "240MB", "--spill-directory", tmp_path)
     pattern = ("--split-pattern", "gpt2")
     saved = tmp_path / "some.counts"
     done = run("count", "--corpus", corpus, *pattern, *limits, "--min-count", 3, "--output", saved, "--json")
