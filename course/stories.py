@@ -32,8 +32,8 @@ def stories(number: int, seed: int = 0, end: str = "<|endoftext|>") -> str:
         end: The text after each story.
 
     Example:
-        >>> stories(1, seed=3)[:60]
-        'Once upon a time, there was a happy cat named Ben. Mia liked'
+        >>> stories(1, seed=3)[:52]
+        'Once upon a time, there was a sleepy duck named Max.'
         >>> stories(1000).count("<|endoftext|>")
         1000
     """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer import BPETokenizer, __version__
 from bpe_tokenizer.cli.commands import COMMANDS, EXAMPLES
 from command_line import Result, Run, process
 
@@ -263,7 +263,7 @@ def test_python_m_runs_the_command_line() -> None:
     with process("--version") as running:
         out, err = running.communicate(timeout=60)
     assert (running.returncode, err) == (0, b"")
-    assert out.startswith(b"bpe-tokenizer 0.")
+    assert out == f"bpe-tokenizer {__version__}\n".encode()
 
 
 def test_the_help_imports_no_command() -> None:

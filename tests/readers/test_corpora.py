@@ -324,6 +324,7 @@ def run(*arguments: object) -> int:
     return int(raised.value.code or 0)
 
 
+@pytest.mark.filterwarnings("default:Skipped 1 bad row")
 def test_commands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

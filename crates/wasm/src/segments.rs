@@ -62,7 +62,11 @@ impl Tokenizer {
             None => {
                 let model = self.encoder.model();
                 let mut added = model.added().to_vec();
-                added.extend(tokens.iter().map(|(text, id)| AddedToken::special(text, *id)));
+                added.extend(
+                    tokens
+                        .iter()
+                        .map(|(text, id)| AddedToken::special(text, *id)),
+                );
                 let (model, roles) = (model.with_added(added)?, self.roles.clone());
                 Box::new(Self::new(model, roles)?)
             }

@@ -351,8 +351,8 @@ def _count(
             text.add_documents(part)
             row, offsets = tokenizer.encode_ragged(part)
             tokens.add(row.tolist())
-            for document_text, count in zip(part, np.diff(offsets).tolist(), strict=True):
-                units.add(len(document_text.encode()), count)
+            for each, length in zip(part, np.diff(offsets).tolist(), strict=True):
+                units.add(len(each.encode()), length)
         else:
             documents += 1
             for ids in tokenizer.encode_streaming(counted(part)):
