@@ -21,6 +21,9 @@ const PIECE_START: u8 = 4;
 const STARTS_INSIDE_CHARACTER: u8 = 8;
 const ENDS_INSIDE_CHARACTER: u8 = 16;
 
+/// Special tokens that a chat adds, with their ids.
+pub(crate) type AddedIds = Vec<(String, u32)>;
+
 /// A tokenizer, with memory that its calls use in turn.
 pub struct Tokenizer {
     pub(crate) encoder: Encoder,
@@ -28,7 +31,7 @@ pub struct Tokenizer {
     ids: Vec<u32>,
     pub(crate) found: FoundTokens,
     /// This tokenizer with the special tokens that the last chat added.
-    pub(crate) extended: Option<(Vec<(String, u32)>, Box<Tokenizer>)>,
+    pub(crate) extended: Option<(AddedIds, Box<Tokenizer>)>,
 }
 
 /// The tokens of a text, in columns.
