@@ -21,7 +21,7 @@ def test_what_is_no_source(source: Any) -> None:
 
 
 class Tokenizer:
-    """Stands for a `tokenizers.Tokenizer`."""
+    """Replaces a `tokenizers.Tokenizer`."""
 
     __module__ = "tokenizers.implementations"
 
@@ -35,7 +35,7 @@ class Tokenizer:
 
 
 class FastTokenizer:
-    """Stands for a tokenizer of `transformers`, which saves roles without a token as missing ones."""
+    """Replaces a tokenizer of `transformers`, which saves roles without a token as missing ones."""
 
     __module__ = "transformers.models.gpt2"
     is_fast = True

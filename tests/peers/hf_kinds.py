@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from bpe_tokenizer import _core
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hf_files import added_token, byte_level, split, template, tokenizer_json
-from peers.hf_vocabularies import SPACE, Vocab, behind, characters, gguf, gpt2, ranks, without
+from peers.hf_vocabularies import SPACE, Vocab, characters, gguf, gpt2, ranks, with_first, without
 
 Document: TypeAlias = dict[str, Any]
 Added: TypeAlias = str | tuple[str, dict[str, bool]]
@@ -97,7 +97,7 @@ def model_gpt2(shared: Path) -> Document:
 
 def model_gpt_neox(shared: Path) -> Document:
     """Also OLMo and MPT. The vocabulary lacks the bytes that no UTF-8 holds."""
-    vocab = behind(without(gpt2(shared), END, *NOT_IN_UTF8), END, "<|padding|>")
+    vocab = with_first(without(gpt2(shared), END, *NOT_IN_UTF8), END, "<|padding|>")
     runs = flagged((" " * length for length in range(24, 1, -1)), **NORMALIZED)
     parts = {"normalizer": NFC, "pre_tokenizer": WITHOUT_A_FIELD, "post_processor": byte_level()}
     return of_bytes(vocab, END, "<|padding|>", *runs, **parts)
@@ -113,7 +113,7 @@ def model_llama3(shared: Path) -> Document:
 def model_nemo(shared: Path) -> Document:
     """Mistral Nemo: a thousand special tokens first."""
     specials = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]", *(f"<SPECIAL_{i}>" for i in range(5, 1000))]
-    vocab = behind(ranks(shared / "vocab/cl100k_base.tiktoken"), *specials)
+    vocab = with_first(ranks(shared / "vocab/cl100k_base.tiktoken"), *specials)
     parts = {"pre_tokenizer": splits("tekken"), "post_processor": with_bos(vocab[0], "<s>"), "decoder": BOTH}
     return of_bytes(vocab, *specials, as_texts=False, ignore_merges=True, **parts)
 
@@ -157,7 +157,7 @@ def model_starcoder(shared: Path, **more: Any) -> Document:
 
 def model_smollm(shared: Path) -> Document:
     names = [END, "<|im_start|>", "<|im_end|>", "<repo_name>", "<jupyter_code>"]
-    vocab = behind(without(gpt2(shared), END), *names)
+    vocab = with_first(without(gpt2(shared), END), *names)
     return of_bytes(vocab, *names, as_texts=False, pre_tokenizer=steps("p", digits(True), byte_level()))
 
 
@@ -180,7 +180,7 @@ def model_gpt_oss(shared: Path) -> Document:
 
 def model_roberta(shared: Path) -> Document:
     names = ("<s>", "<pad>", "</s>", "<unk>")
-    ids, merges = behind(without(gpt2(shared), END), *names)
+    ids, merges = with_first(without(gpt2(shared), END), *names)
     tokens = [*flagged(names, normalized=True), *flagged(["<mask>"], lstrip=True)]
     around: Document = {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0]}
     around |= {"trim_offsets": False, "add_prefix_space": True}

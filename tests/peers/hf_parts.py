@@ -26,7 +26,7 @@ from peers.hf_kinds import (
     of_characters,
     steps,
 )
-from peers.hf_vocabularies import SPACE, Vocab, behind, characters, trained, without
+from peers.hf_vocabularies import SPACE, Vocab, characters, trained, with_first, without
 
 # What an encoding of `tokenizers` says of each id, and the number of its texts.
 COLUMNS = [
@@ -214,7 +214,7 @@ def vocabularies() -> dict[str, Build]:
 
     def missing(**settings: Any) -> Document:
         absent = ["!", "Ã", "å", "a", "Ċ", "©"]
-        return of_bytes(behind(without(trained(), *absent), "<unk>"), **settings)
+        return of_bytes(with_first(without(trained(), *absent), "<unk>"), **settings)
 
     def fallback(kept: Callable[[int], bool], **settings: Any) -> Document:
         absent = [f"<0x{byte:02X}>" for byte in range(256) if not kept(byte)]

@@ -101,7 +101,7 @@ def merges_of(ids: Mapping[str, int], learned: Iterable[str]) -> list[list[str]]
     return merges
 
 
-def behind(vocab: Vocab, *first: str) -> Vocab:
+def with_first(vocab: Vocab, *first: str) -> Vocab:
     """The same with some tokens before all others."""
     tokens = [*first, *sorted(vocab[0], key=vocab[0].__getitem__)]
     return {token: index for index, token in enumerate(tokens)}, vocab[1]

@@ -114,7 +114,8 @@ def encode(
     if messages is not None:
         chat = {"template": template_source(template), **_conversation(messages)}
         ids = loaded.apply_chat_template(**chat, plain_markup=plain_markup)
-        loaded = _with_control_tokens(loaded, **chat)
+        if show_tokens or format_ == "json":
+            loaded = _with_control_tokens(loaded, **chat)
         found = [[np.array(ids, np.uint32)]]
     else:
         texts = [[text]] if text is not None else map(partial(text_blocks, on_read=progress.add), inputs)

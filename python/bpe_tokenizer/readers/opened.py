@@ -56,7 +56,7 @@ def open_input(source: Input, options: ReadOptions) -> Iterator[OpenInput]:
     """Open a file of a corpus. Its first bytes tell how it is compressed and what it holds.
 
     Raises:
-        CorpusError: The file cannot be read, or is no corpus.
+        CorpusError: The file cannot be read, or is not a corpus.
         MissingDependencyError: A library that it needs is not installed.
     """
     with open_stored(source) as stored:

@@ -180,7 +180,7 @@ def count_files(
         The rows that were skipped.
 
     Raises:
-        CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
+        CorpusError: A file cannot be read, is not a corpus, or is not UTF-8.
         MissingDependencyError: A library that a file needs is not installed.
     """
     begins = list(accumulate((each.size for each in files), initial=0))

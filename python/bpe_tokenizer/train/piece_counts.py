@@ -209,7 +209,7 @@ class PieceCounts:
             input_format: `"text"` for a file of text that looks like another format.
 
         Raises:
-            CorpusError: The file cannot be read, is not UTF-8, is no corpus, or a count exceeds 64 bits.
+            CorpusError: The file cannot be read, is not UTF-8, is not a corpus, or a count exceeds 64 bits.
             OptionError: The range is not valid, or the file is no plain text, whose bytes would be counted.
 
         >>> from pathlib import Path

@@ -38,7 +38,7 @@ def render_own(tokenizer: BPETokenizer, request: bytes) -> dict[str, Any]:
     """Render a conversation as `BPETokenizer.apply_chat_template` does.
 
     Args:
-        tokenizer: A tokenizer with a chat template of its own.
+        tokenizer: A tokenizer whose model brings a chat template.
         request: JSON: `messages`, and optionally `prompt`, `continues`, `tools` and `variables`.
 
     Returns:

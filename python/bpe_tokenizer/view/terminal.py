@@ -22,7 +22,7 @@ _BASIC = ("yellow", "green", "cyan", "magenta", "white")
 _ISOLATE, _POP = "\u2068", "\u2069"
 # A mark at the start of a token would be drawn on the last character of the previous token.
 _DOTTED_CIRCLE = "\u25cc"
-# Bytes that continue a character in UTF-8, and what stands for them in a token.
+# Bytes that continue a character in UTF-8, and the sign that a token shows in their place.
 _CONTINUATION, _PART = bytes(range(0x80, 0xC0)), "·"
 
 

@@ -10,11 +10,13 @@ from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.view.reports.disagreements import Disagreements, find_disagreements
 from bpe_tokenizer.view.reports.documents import Document
-from bpe_tokenizer.view.reports.measures import ratio_interval
+from bpe_tokenizer.view.reports.measures import interval, resampled_sums
 from bpe_tokenizer.view.reports.names import public_names, tokenizer_labels
 from bpe_tokenizer.view.reports.overlap import Overlap, vocabulary_overlap
 from bpe_tokenizer.view.reports.report import Report, make_report
@@ -77,14 +79,16 @@ class Comparison:
 
     def _ratios(self) -> Iterator[dict[str, Any]]:
         """Yield the tokens of each tokenizer as a share of those of each other, with intervals."""
-        for first, second in permutations(range(len(self.reports)), 2):
-            mine, theirs = self.reports[first], self.reports[second]
-            pairs = mine.units.columns()[1], theirs.units.columns()[1]  # of the same parts of the corpus
+        labels = self.labels
+        # Of the same parts of the corpus, drawn once for all pairs.
+        tokens = np.array([each.units.columns()[1] for each in self.reports])
+        sums = resampled_sums(tokens[:, tokens.all(axis=0)])
+        for first, second in permutations(range(len(labels)), 2):
             yield {
-                "first": self.labels[first],
-                "second": self.labels[second],
-                "ratio": ratio(mine.total.tokens, theirs.total.tokens),
-                "interval": ratio_interval(*pairs),
+                "first": labels[first],
+                "second": labels[second],
+                "ratio": ratio(self.reports[first].total.tokens, self.reports[second].total.tokens),
+                "interval": None if sums is None else interval(sums[first], sums[second]),
             }
 
     @property
@@ -141,7 +145,7 @@ def compare_tokenizers(
         skipped: Gets the rows that were skipped.
 
     Raises:
-        CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
+        CorpusError: A file cannot be read, is not a corpus, or is not UTF-8.
         OptionError: There are fewer than two tokenizers, or the reference is not a file of the corpus.
 
     Example:

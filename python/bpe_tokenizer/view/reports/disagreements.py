@@ -149,7 +149,7 @@ def find_disagreements(
         progress: Called with the number of stored bytes of each step.
 
     Raises:
-        CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
+        CorpusError: A file cannot be read, is not a corpus, or is not UTF-8.
     """
     cuts = [
         Cuts(whole, by, np.zeros(max(tokenizers[whole].vocab, default=-1) + 1, dtype=np.int64), {})

@@ -101,7 +101,7 @@ def read_texts(
         Lists of documents, and for a long document an iterator over its blocks, which are whole characters.
 
     Raises:
-        CorpusError: The file cannot be read, is no corpus, or is not UTF-8.
+        CorpusError: The file cannot be read, is not a corpus, or is not UTF-8.
     """
     source, options = document.source, document.options
     with open_input(source, options) as opened:
@@ -193,7 +193,7 @@ def read_lines(
         For each block, its lines or parts of lines with the numbers of their rows, from 1.
 
     Raises:
-        CorpusError: The file cannot be read, is no corpus, or is not UTF-8.
+        CorpusError: The file cannot be read, is not a corpus, or is not UTF-8.
     """
     source, options = document.source, document.options
     with open_input(source, options) as opened:

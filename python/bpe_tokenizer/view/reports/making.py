@@ -56,7 +56,7 @@ def report(
         verbose: Whether to show progress on standard error.
 
     Raises:
-        CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
+        CorpusError: A file cannot be read, is not a corpus, or is not UTF-8.
         OptionError: The reference is not a file of the corpus.
 
     Example:
@@ -97,7 +97,7 @@ def compare(
         verbose: As for `report`.
 
     Raises:
-        CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
+        CorpusError: A file cannot be read, is not a corpus, or is not UTF-8.
         OptionError: There are fewer than two tokenizers, or the reference is not a file of the corpus.
 
     Example:

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MIN_UNITS", "ORDER", "Units", "gini", "information", "ratio_interval", "renyi_entropy"]
+__all__ = [
+    "MIN_UNITS",
+    "ORDER",
+    "Units",
+    "gini",
+    "information",
+    "interval",
+    "ratio_interval",
+    "renyi_entropy",
+    "resampled_sums",
+]
 
 # The order with which the efficiency predicted the quality of translations best.
 # Source: Zouhar et al. (2023), "Tokenization and the Noiseless Channel", https://arxiv.org/abs/2306.16842
@@ -144,14 +154,32 @@ def ratio_interval(parts: npt.NDArray[np.int64], wholes: npt.NDArray[np.int64]) 
         >>> ratio_interval(np.array([4, 5] * 50), np.array([1] * 100))
         (4.4, 4.6)
     """
-    parts, wholes = parts[wholes > 0], wholes[wholes > 0]
-    count = len(wholes)
+    columns = np.array([parts, wholes])[:, wholes > 0]
+    sums = resampled_sums(columns)
+    return None if sums is None else interval(sums[0], sums[1])
+
+
+def resampled_sums(columns: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Return the sums of what a bootstrap draws, of shape (rows, samples); None for too few units.
+
+    Args:
+        columns: The sizes of each unit, of shape (rows, units). All rows are sums of the same units.
+    """
+    count = columns.shape[1]
     if count < MIN_UNITS:
         return None
     generator = np.random.default_rng(0)  # the same corpus has the same interval
-    found = []
-    for _ in range(0, _RESAMPLES, _AT_ONCE):
-        times = generator.multinomial(count, np.full(count, 1 / count), size=_AT_ONCE)
-        found.append((times @ parts) / (times @ wholes))
-    low, high = np.quantile(np.concatenate(found), _ENDS)
+    shares = np.full(count, 1 / count)
+    times = (generator.multinomial(count, shares, size=_AT_ONCE) for _ in range(0, _RESAMPLES, _AT_ONCE))
+    return np.concatenate([columns @ each.T for each in times], axis=1)
+
+
+def interval(parts: npt.NDArray[Any], wholes: npt.NDArray[Any]) -> tuple[float, float]:
+    """Return the 95 % interval of the ratio of sums.
+
+    Args:
+        parts: The numerator in each sample.
+        wholes: The denominator in each sample.
+    """
+    low, high = np.quantile(parts / wholes, _ENDS)
     return round(float(low), 4), round(float(high), 4)

@@ -288,7 +288,7 @@ def make_report(
         skipped: Gets the rows that were skipped.
 
     Raises:
-        CorpusError: A file cannot be read, is no corpus, or is not UTF-8.
+        CorpusError: A file cannot be read, is not a corpus, or is not UTF-8.
         OptionError: The reference is not a file of the corpus.
 
     Example:
