@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus.checksums import HashingFile
+from bpe_tokenizer.corpus.flat import FlatShard
 from bpe_tokenizer.corpus.shards import FORMATS
-from bpe_tokenizer.corpus.unit_shards import ShardFile
+from bpe_tokenizer.corpus.unit_shards import FullShard
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
@@ -197,7 +197,7 @@ def test_no_shard_follows_one_that_failed(
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", lambda pool, **_: shutdown(pool, wait=True))
     parts: dict[str, Any] = {"part": 0, "of": 1, "shard_tokens": 25} if of else {"shard_tokens": 25}
     tokenize_corpus(corpus, tmp_path / "whole", tokenizer, **parts)
-    owner = HashingFile if step == "write" else ShardFile
+    owner = FlatShard if step == "write" else FullShard
     run, calls = getattr(owner, step), 0
     out = tmp_path / "out"
 
@@ -218,21 +218,3 @@ def test_no_shard_follows_one_that_failed(
     assert {name: made[name] for name in shards} == {name: expected[name] for name in shards}
     tokenize_corpus(corpus, out, tokenizer, **parts)
     assert contents(out) == expected
-
-
-@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system cannot be told")
-def test_the_system_writes_a_file_while_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts: list[tuple[int, int]] = []
-
-    def refused(descriptor: int, start: int, length: int, advice: int) -> None:
-        parts.append((start, start + length))
-        raise OSError(errno.EINVAL, "not on this file system")
-
-    monkeypatch.setattr(os, "posix_fadvise", refused)
-    with (tmp_path / "x").open("wb") as stream:
-        file = HashingFile(stream)
-        for _ in range(50):
-            file.write(bytes(1_000_000))
-    starts, ends = zip(*parts, strict=True)
-    assert [0, *ends] == [*starts, ends[-1]]
-    assert 30_000_000 < ends[-1] <= 50_000_000

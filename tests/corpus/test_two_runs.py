@@ -14,7 +14,7 @@ from bpe_tokenizer import BPETokenizer, WriteError, locks
 from bpe_tokenizer.corpus import packer
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.shards import FORMATS
-from bpe_tokenizer.corpus.unit_shards import UnitShards
+from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import contents, visible
@@ -90,14 +90,14 @@ def test_a_shard_of_the_wrong_size_is_not_listed(
 ) -> None:
     if name == "parquet":
         pytest.importorskip("pyarrow")
-    add = UnitShards.add
+    complete = FullShard.complete
 
-    def grow(self: UnitShards, files: Any, *rest: Any) -> None:
-        files[-1].stream.seek(0, os.SEEK_END)
-        files[-1].stream.write(b"\0")
-        add(self, files, *rest)
+    def grow(shard: FullShard) -> Any:
+        shard.files[-1].stream.seek(0, os.SEEK_END)
+        shard.files[-1].stream.write(b"\0")
+        return complete(shard)
 
-    monkeypatch.setattr(UnitShards, "add", grow)
+    monkeypatch.setattr(FullShard, "complete", grow)
     with pytest.raises(WriteError, match=r"tokens-00000\.\w+: \d+ documents with \d+ ids take"):
         tokenize_corpus(corpus, tmp_path / "out", tokenizer, name)
     assert sorted(contents(tmp_path / "out")) == ["plan.json"]

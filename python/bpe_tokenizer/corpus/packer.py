@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import BinaryIO, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.atomic import write_errors
+from bpe_tokenizer.atomic import AtomicFile, write_errors
 from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import ShardWriter
-from bpe_tokenizer.corpus.unit_shards import ShardFile, UnitShards
+from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
 from bpe_tokenizer.corpus.validation import SplitShard
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import BadRow, Position
 
-__all__ = ["ShardPacker"]
+__all__ = ["Packed", "ShardPacker"]
+
+
+class Packed(NamedTuple):
+    """What became of a batch.
+
+    Args:
+        read: The number of stored bytes read so far.
+        bad: The rows that were skipped.
+        full: The shards that were filled.
+    """
+
+    read: int
+    bad: tuple[BadRow, ...]
+    full: list[FullShard]
 
 
 class ShardPacker:
@@ -40,7 +54,8 @@ class ShardPacker:
         self._limit = settings.shard_tokens
         self._names = names
         self._writer: ShardWriter | None = None
-        self._files: list[ShardFile] = []
+        self._files: list[AtomicFile] = []
+        self._full: list[FullShard] = []
         self._documents = 0
         self._tokens = 0
         self._end = start
@@ -50,18 +65,15 @@ class ShardPacker:
         self.documents = sum(shard.documents for shard in store.shards)
         self.tokens = sum(shard.tokens for shard in store.shards)
 
-    def add(self, batch: EncodedBatch) -> tuple[int, tuple[BadRow, ...]]:
+    def add(self, batch: EncodedBatch) -> Packed:
         """Write documents.
 
         Args:
             batch: The documents, after those of the batches before.
 
-        Returns:
-            The number of stored bytes read so far, and the rows that were skipped.
-
         Raises:
             CorpusError: A document is too long for the format, or an earlier batch was an error.
-            WriteError: A shard cannot be written, or another run has taken over the directory.
+            WriteError: A shard cannot be written.
         """
         # The batches after an error are in work already, and their documents would take its place.
         if self._is_broken:
@@ -69,25 +81,28 @@ class ShardPacker:
         self._is_broken = True
         self._add(batch)
         self._is_broken = False
-        return batch.bytes_read, batch.bad
+        return Packed(batch.bytes_read, batch.bad, self.take_full())
 
-    def finish(self) -> list[BadRow]:
+    def take_full(self) -> list[FullShard]:
+        """Return the shards that were filled since the last call, also those of a batch with an error."""
+        full, self._full = self._full, []
+        return full
+
+    def finish(self) -> tuple[list[FullShard], list[BadRow]]:
         """Finish the last shard, unless it has no ids.
 
         Returns:
-            The rows that were skipped after the last document.
+            The last shard, and the rows that were skipped after the last document.
         """
         if self._tokens:
             self._finish_shard()
         skipped, self._skipped = self._skipped, []
-        return skipped
+        return self.take_full(), skipped
 
     def abandon(self) -> None:
-        """Remove the unfinished shard, if any."""
+        """Give up the unfinished shard, if any."""
         if self._writer is not None:
             self._writer.abandon()
-        for file in self._files:
-            file.abandon()
 
     def _add(self, batch: EncodedBatch) -> None:
         lengths = np.diff(batch.offsets)
@@ -106,7 +121,6 @@ class ShardPacker:
                 self._end = Position(batch.input, row, self._skipped_rows)
             if end < len(lengths):
                 self._finish_shard()
-                self._store.save()
             start = end
         for row_of_none in batch.bad[bad:]:
             self._skip(row_of_none)
@@ -134,10 +148,8 @@ class ShardPacker:
     ) -> None:
         with write_errors(self._store.directory.path):
             if self._writer is None:
-                for path in self._store.names(self._format.suffixes):
-                    self._files.append(ShardFile(path))
-                streams = [file.hashing for file in self._files]
-                self._writer = self._format.open(cast("list[BinaryIO]", streams), self._dtype)
+                self._files = self._store.open(self._format.suffixes)
+                self._writer = self._format.open([file.stream for file in self._files], self._dtype)
             if isinstance(self._writer, SplitShard):
                 self._writer.write(ids, lengths, validation)
             else:
@@ -154,6 +166,7 @@ class ShardPacker:
             self._writer.finish()
         sizes = self._writer.sizes(self._documents, self._tokens)
         skipped = [row for row in self._skipped if row[:2] < self._end[:2]]
-        self._store.add(self._files, sizes, self._documents, self._tokens, self._end, skipped)
+        full = FullShard(self._files, sizes, self._documents, self._tokens, self._end, skipped)
+        self._full.append(full)
         self._skipped = self._skipped[len(skipped) :]
         self._writer, self._files, self._documents, self._tokens = None, [], 0, 0

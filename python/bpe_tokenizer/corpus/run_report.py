@@ -51,10 +51,9 @@ class RunReport:
         """Report the end of the run."""
         self.event("end", **{**made._asdict(), "files": [str(path) for path in made.files]})
 
-    def shards(self, shards: Sequence[Shard]) -> None:
-        """Report finished shards."""
-        for shard in shards:
-            self.event("shard", files=list(shard.files), documents=shard.documents, tokens=shard.tokens)
+    def shard(self, shard: Shard) -> None:
+        """Report a finished shard."""
+        self.event("shard", files=list(shard.files), documents=shard.documents, tokens=shard.tokens)
 
     def skipped(self, inputs: Sequence[Input], rows: Sequence[BadRow]) -> None:
         """Warn of skipped rows: the first hundred. The list of skipped rows has them all."""

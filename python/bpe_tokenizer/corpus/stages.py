@@ -73,7 +73,7 @@ def ordered_map(
             pending.append((cost, _call(work, item) if future is None else future.result, future))
             held += cost
             del item, future  # A large item is freed as early as possible.
-            while pending and (len(pending) > workers + 1 or _is_done(pending[0][2])):
+            while pending and _is_ready(pending[0][2]):
                 yield take()
         while pending:
             yield take()
@@ -87,5 +87,5 @@ def _call(work: Callable[[_Item], _Result], item: _Item) -> Callable[[], _Result
     return lambda: work(item)
 
 
-def _is_done(future: Future[_Result] | None) -> bool:
-    return future is not None and future.done()
+def _is_ready(future: Future[_Result] | None) -> bool:
+    return future is None or future.done()

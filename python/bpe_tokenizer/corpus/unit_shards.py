@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
-from pathlib import Path
+from typing import NamedTuple
 
 from bpe_tokenizer.atomic import AtomicFile, write_errors
-from bpe_tokenizer.corpus.checksums import HashingFile
+from bpe_tokenizer.corpus.checksums import checksum
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.manifest import Files, Shard, UnitRecord
 from bpe_tokenizer.corpus.plan import Plan, Unit
@@ -15,37 +14,38 @@ from bpe_tokenizer.corpus.skipped_rows import skipped_line
 from bpe_tokenizer.errors import WriteError
 from bpe_tokenizer.readers import BadRow, Position
 
-__all__ = ["ShardFile", "UnitShards"]
+__all__ = ["FullShard", "UnitShards"]
 
 
-class ShardFile(AtomicFile):
-    """A file of a shard, which is hashed while it is written."""
+class FullShard(NamedTuple):
+    """A shard whose files are written, and not in place yet.
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.hashing = HashingFile(self.stream)
+    Args:
+        files: The files.
+        sizes: The size that each must have.
+        documents: Number of documents.
+        tokens: Number of ids.
+        end: The position of its last document in the inputs.
+        skipped: The rows that were skipped since the shard before.
+    """
 
-    def complete(self, size: int, documents: int, tokens: int) -> tuple[int, str]:
-        """Flush the file to the disk, check its size, and return the size and the SHA-256.
+    files: Sequence[AtomicFile]
+    sizes: Sequence[int]
+    documents: int
+    tokens: int
+    end: Position
+    skipped: Sequence[BadRow]
 
-        Args:
-            size: The size that the file must have.
-            documents: Number of documents of the shard, for messages.
-            tokens: Number of ids of the shard, for messages.
+    def complete(self) -> Files:
+        """Flush the files to the disk, check their sizes, and return the sizes and the SHA-256.
 
         Raises:
-            WriteError: It cannot be written, or has another size.
+            WriteError: A file cannot be written, or has another size.
         """
-        self.finish()
-        with write_errors(self.path):
-            found = self.temporary.stat().st_size
-            if found != size:
-                raise WriteError(
-                    f"{self.path}: {documents:,} documents with {tokens:,} ids take {size:,} bytes, but "
-                    f"{found:,} were written; another program has changed the file. Start the run again",
-                    filename=self.path,
-                )
-            return size, self.hashing.checksum(self.temporary)
+        return {
+            file.path.name: _complete(file, size, f"{self.documents:,} documents with {self.tokens:,} ids")
+            for file, size in zip(self.files, self.sizes, strict=True)
+        }
 
 
 class UnitShards:
@@ -63,50 +63,51 @@ class UnitShards:
         self.shards = list(record.shards)
         self._plan = plan
         self._unit = unit
+        self._opened = len(self.shards)
+        self._unplaced: list[AtomicFile] = []
 
     @property
     def end(self) -> Position:
         """The position in the inputs of the unit after the finished shards."""
         return self.shards[-1].end if self.shards else Position()
 
-    def names(self, suffixes: Sequence[str]) -> list[Path]:
-        """Return the files of the next shard."""
-        stem = "" if self._plan.unit_bytes is None else f"{self._plan.stem(self._unit)}-"
-        return [self.directory.path / f"tokens-{stem}{len(self.shards):05d}{suffix}" for suffix in suffixes]
-
-    def add(
-        self,
-        files: Sequence[ShardFile],
-        sizes: Sequence[int],
-        documents: int,
-        tokens: int,
-        end: Position,
-        skipped: Sequence[BadRow],
-    ) -> None:
-        """Move the files of a shard into place.
-
-        Args:
-            files: The files, in the order of `names`.
-            sizes: The size that each must have.
-            documents: Number of documents.
-            tokens: Number of ids.
-            end: The position of its last document in the inputs.
-            skipped: The rows that were skipped since the shard before.
+    def open(self, suffixes: Sequence[str]) -> list[AtomicFile]:
+        """Return the files of the next shard, empty.
 
         Raises:
-            WriteError: The shard cannot be written or its size is wrong, another run has taken over the
-                directory, or another attempt has committed other bytes.
+            WriteError: A file cannot be created.
+        """
+        stem = "" if self._plan.unit_bytes is None else f"{self._plan.stem(self._unit)}-"
+        files: list[AtomicFile] = []
+        for suffix in suffixes:
+            files.append(AtomicFile(self.directory.path / f"tokens-{stem}{self._opened:05d}{suffix}"))
+            self._unplaced.append(files[-1])
+        self._opened += 1
+        return files
+
+    def add(self, shard: FullShard, listed: Files) -> Shard:
+        """Move the files of a shard into place, and return it.
+
+        Args:
+            shard: The shard after those that are in place.
+            listed: What `complete` has returned.
+
+        Raises:
+            WriteError: A file cannot be moved, another run has taken over the directory, or another attempt
+                has committed other bytes.
         """
         self.directory.check()
-        listed = {
-            file.path.name: file.complete(size, documents, tokens)
-            for file, size in zip(files, sizes, strict=True)
-        }
-        # Again, as flushing takes time.
-        self.directory.check()
-        for file in files:
+        for file in shard.files:
             self._place(file, listed[file.path.name])
-        self.shards.append(Shard(listed, documents, tokens, end, self._list(skipped)))
+            self._unplaced.remove(file)
+        skipped = self._list(shard.skipped)
+        self.shards.append(Shard(listed, shard.documents, shard.tokens, shard.end, skipped))
+        return self.shards[-1]
+
+    def abandon(self) -> None:
+        """Remove the files that are not in place."""
+        for file in self._unplaced:
+            file.abandon()
 
     def save(self) -> None:
         """Write down which shards are finished."""
@@ -136,17 +137,15 @@ class UnitShards:
         # The rows of row groups count from the beginning of their file.
         start = unit.start if unit.kind == "bytes" else None
         lines = [skipped_line(plan.names[unit.first + row.input], row, start) for row in rows]
-        with ExitStack() as stack:
-            path = self.directory.path / f"skipped-{plan.stem(unit)}-{len(self.shards):05d}.jsonl"
-            file = ShardFile(path)
-            stack.callback(file.abandon)
-            with write_errors(path):
-                file.hashing.write(b"".join(lines))
-            listed = file.complete(sum(map(len, lines)), 0, 0)
-            self._place(file, listed)
-        return {path.name: listed}
+        file = AtomicFile(self.directory.path / f"skipped-{plan.stem(unit)}-{len(self.shards):05d}.jsonl")
+        self._unplaced.append(file)
+        file.write(b"".join(lines))
+        listed = _complete(file, sum(map(len, lines)), f"{len(lines):,} rows")
+        self._place(file, listed)
+        self._unplaced.remove(file)
+        return {file.path.name: listed}
 
-    def _place(self, file: ShardFile, listed: tuple[int, str]) -> None:
+    def _place(self, file: AtomicFile, listed: tuple[int, str]) -> None:
         """Move a file into place, unless another attempt has committed the unit with other bytes."""
         record = self.directory.committed(self._unit.number) if self.directory.lock is None else None
         for shard in record.shards if record is not None else ():
@@ -158,3 +157,17 @@ class UnitShards:
                 )
         file.replace()
         file.close()
+
+
+def _complete(file: AtomicFile, size: int, what: str) -> tuple[int, str]:
+    """Flush a file to the disk, check its size, and return the size and the SHA-256."""
+    file.finish()
+    with write_errors(file.path):
+        found = file.temporary.stat().st_size
+        if found != size:
+            raise WriteError(
+                f"{file.path}: {what} take {size:,} bytes, but {found:,} were written; another program has "
+                "changed the file. Start the run again",
+                filename=file.path,
+            )
+        return size, checksum(file.temporary)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 
 from bpe_tokenizer.corpus.batch_encoder import BatchEncoder, EncodedBatch
+from bpe_tokenizer.corpus.manifest import Files
 from bpe_tokenizer.corpus.packer import ShardPacker
 from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.run_report import RunReport
 from bpe_tokenizer.corpus.shuffle import shuffle_documents
 from bpe_tokenizer.corpus.stages import ordered_map
-from bpe_tokenizer.corpus.unit_shards import UnitShards
+from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
 from bpe_tokenizer.readers import BadRow, DocumentBatch, Position, read_batches
 
 __all__ = ["write_shards"]
@@ -25,8 +27,8 @@ def write_shards(
 ) -> list[BadRow]:
     """Write the documents of a unit into shards, after those that are finished.
 
-    The files are read by threads of `read_batches`. Threads encode several batches, and one thread packs,
-    converts, hashes and writes. At most a few batches wait between two stages.
+    The files are read by threads of `read_batches`. Threads encode several batches, one thread packs and
+    writes, and others flush and hash the shards that are full. At most a few batches wait between stages.
 
     Args:
         plan: The plan.
@@ -50,41 +52,57 @@ def write_shards(
     position = store.end if seed is None else Position()
     kept = sum(shard.documents for shard in store.shards)
     packer = ShardPacker(store, settings, [each.name for each in inputs], position)
-    reported = len(store.shards)
-    try:
-        with ExitStack() as stack:
-            batches = read_batches(
-                inputs, settings.read, position, threads=encoder.threads, byte_ranges=ranges
+    with ExitStack() as stack:
+        # After success nothing is unfinished, so this does nothing.
+        stack.callback(store.abandon)
+        stack.callback(packer.abandon)
+        batches = read_batches(inputs, settings.read, position, threads=encoder.threads, byte_ranges=ranges)
+        stack.callback(getattr(batches, "close", _nothing))
+        encoded = stack.enter_context(
+            closing(
+                ordered_map(
+                    encoder.encode,
+                    batches,
+                    workers=encoder.calls,
+                    size=_text_bytes,
+                    limit=_TEXT_BYTES * encoder.calls,
+                    inline=encoder.is_large,
+                )
             )
-            stack.callback(getattr(batches, "close", _nothing))
+        )
+        if seed is not None:
             encoded = stack.enter_context(
-                closing(
-                    ordered_map(
-                        encoder.encode,
-                        batches,
-                        workers=encoder.calls,
-                        size=_text_bytes,
-                        limit=_TEXT_BYTES * encoder.calls,
-                        inline=encoder.is_large,
-                    )
-                )
+                closing(shuffle_documents(encoded, seed, store.directory.path, settings.dtype, kept))
             )
-            if seed is not None:
-                encoded = stack.enter_context(
-                    closing(shuffle_documents(encoded, seed, store.directory.path, settings.dtype, kept))
-                )
-            written = ordered_map(packer.add, encoded, workers=1, size=_id_bytes, limit=_ID_BYTES)
-            for read, skipped in stack.enter_context(closing(written)):
-                report.shards(store.shards[reported:])
-                reported = len(store.shards)
+        packed = ordered_map(packer.add, encoded, workers=1, size=_id_bytes, limit=_ID_BYTES)
+        stack.enter_context(closing(packed))
+
+        def full_shards() -> Iterator[list[FullShard]]:
+            for read, skipped, full in packed:
                 report.skipped(inputs, skipped)
                 report.progress(read, packer.documents, packer.tokens)
-        left = packer.finish()
-        report.shards(store.shards[reported:])
-        return left
-    finally:
-        # After success no shard is unfinished, so this does nothing.
-        packer.abandon()
+                yield full
+
+        completed = ordered_map(
+            _complete,
+            full_shards(),
+            workers=encoder.calls,
+            size=len,
+            limit=encoder.calls,
+            inline=lambda full: not full,
+        )
+        for shards in stack.enter_context(closing(completed)):
+            for shard, listed in shards:
+                report.shard(store.add(shard, listed))
+                store.save()
+        last, skipped = packer.finish()
+        for shard in last:
+            report.shard(store.add(shard, shard.complete()))
+        return skipped
+
+
+def _complete(shards: Sequence[FullShard]) -> list[tuple[FullShard, Files]]:
+    return [(shard, shard.complete()) for shard in shards]
 
 
 def _text_bytes(batch: DocumentBatch) -> int:
