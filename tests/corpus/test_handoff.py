@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 from collections import Counter
@@ -20,7 +21,7 @@ from bpe_tokenizer.corpus.validation import is_validation
 from bpe_tokenizer.errors import OptionError
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
-from token_files import contents, flat, read_llm_c, read_nanogpt
+from token_files import contents, flat, read_llm_c, read_mds, read_nanogpt
 
 TEXTS = [f"{number} low lower" for number in range(60)]
 SHARE = 0.2
@@ -209,6 +210,37 @@ def test_pack_parquet_with_validation(run: Run, tmp_path: Path, sides: list[list
         rows = parquet.read_table(path).to_pylist()
         assert flat([row["input_ids"] for row in rows]) == flat(side)
         assert all(sum(row["seq_lengths"]) == 16 for row in rows[:-1])
+
+
+def test_pack_mds(run: Run, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    made = run(tmp_path / "out", format="mds", pack=16, shard_tokens=100, dtype="int32")
+    index = json.loads((tmp_path / "out" / "index.json").read_bytes())
+    samples = flat([read_mds(*each) for each in zip(made.files, index["shards"], strict=True)])
+    rows = [[*tokenizer.encode(text), tokenizer.eos_token_id] for text in TEXTS]
+    assert flat([sample["tokens"] for sample in samples]) == flat(rows)
+    assert all(sum(sample["seq_lengths"]) == len(sample["tokens"]) <= 16 for sample in samples)
+
+
+@pytest.mark.parametrize("name", ["mds", "litdata"])
+def test_one_index_lists_all_shards(name: str, run: Run, tmp_path: Path) -> None:
+    found = []
+    for of in (1, 3):
+        made = run(tmp_path / str(of), of, format=name, shard_tokens=50)
+        found.append(contents(tmp_path / str(of)))
+        index = json.loads(found[-1]["index.json"])
+        listed = [each["raw_data"]["basename"] for each in index.get("shards", [])]
+        listed += [each["filename"] for each in index.get("chunks", [])]
+        assert listed == [path.name for path in made.files]
+        assert len({each.split("-")[1] for each in listed}) > 2
+    assert found[0] == found[1]
+    with pytest.raises(OptionError, match=r"one index\.json, so val_fraction cannot divide them"):
+        run(tmp_path / "divided", format=name, val_fraction=SHARE)
+
+
+def test_an_index_goes_with_its_shards(run: Run, tmp_path: Path) -> None:
+    run(tmp_path / "out", format="mds")
+    run(tmp_path / "out", format="npy", overwrite=True)
+    assert not (tmp_path / "out" / "index.json").exists()
 
 
 @pytest.mark.parametrize(

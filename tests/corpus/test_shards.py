@@ -40,6 +40,8 @@ def portions(rows: Sequence[Sequence[int]], most: int) -> list[list[int]]:
     [
         *(("nanogpt", "uint16"), ("nanogpt", "uint32"), ("llm.c", "uint16"), ("llm.c", "uint32")),
         *(("megatron", "uint16"), ("megatron", "int32"), ("npy", "uint16"), ("npy", "uint32")),
+        *(("olmo", "uint16"), ("olmo", "uint32"), ("datatrove", "uint16"), ("datatrove", "uint32")),
+        *(("mds", "uint16"), ("mds", "int32"), ("litdata", "uint16"), ("litdata", "int32")),
         ("parquet", "uint32"),
     ],
 )

@@ -12,7 +12,6 @@ import subprocess
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -25,18 +24,12 @@ from bpe_tokenizer.corpus.megatron import MegatronShard
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 from line_documents import tokenize_corpus
+from reader_libraries import library
 from token_files import flat
 
 pytestmark = pytest.mark.token_readers
 
 DOCUMENTS = [f"{number}: the low river flows lower, the lowest flows slowly" for number in range(400)]
-
-
-def library(name: str) -> Any:
-    """Import a library, or skip the test."""
-    if find_spec(name.partition(".")[0]) is None:
-        pytest.skip(f"{name.partition('.')[0]} is not installed; make test-token-readers installs it")
-    return import_module(name)
 
 
 @pytest.fixture(scope="module")

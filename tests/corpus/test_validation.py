@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import AtomicFile
 from bpe_tokenizer.corpus import flat, joining
-from bpe_tokenizer.corpus.joining import JOINED_FILES, join_shards, nanogpt_meta, write_meta
+from bpe_tokenizer.corpus.joining import join_shards, joined_files, nanogpt_meta, write_meta
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.validation import SplitShard, is_validation, split_format
 from bpe_tokenizer.errors import CorpusError, WriteError
@@ -103,7 +103,7 @@ def test_nanogpt(
     names = write(tmp_path, "nanogpt", "uint16", shards)
     made = join_shards(tmp_path, names, "nanogpt", "uint16")
     assert [path.name for path in made] == ["train.bin", "val.bin"]
-    assert {"meta.pkl", *(path.name for path in made)} == JOINED_FILES
+    assert {"meta.pkl", *(path.name for path in made)} == joined_files({"val_fraction": 0.5})
     assert read_nanogpt(made[:1], "<u2") == [1, 2, 3, 5, 6]
     assert read_nanogpt(made[1:2], "<u2") == [4, 7, 8]
     # Again: nothing to do. With a changed shard: again.

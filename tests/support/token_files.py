@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import struct
 from collections.abc import Callable, Iterable, Sequence
@@ -83,6 +84,43 @@ def read_megatron(data: Path, index: Path) -> list[list[int]]:
     ]
 
 
+def read_olmo(data: Path, documents: Path, dtype: str) -> list[list[int]]:
+    """Cut ids where `iter_document_indices` of OLMo-core's data/utils.py says."""
+    ids = np.fromfile(data, dtype)
+    with gzip.open(documents, "rt") as lines:
+        borders = [tuple(map(int, line.split(","))) for line in lines]
+    return [ids[start:end].tolist() for start, end in borders]
+
+
+def read_datatrove(data: Path, index: Path, metadata: Path, dtype: str) -> list[list[int]]:
+    """Cut ids where datatrove's `load_doc_ends` says."""
+    ids, ends = np.fromfile(data, dtype), np.fromfile(index, "<u8")
+    name, count, _ = metadata.read_text().split("\n")
+    assert int(name.split("|")[1]) == np.dtype(dtype).itemsize
+    assert int(count) == len(ids) == ends[-1]
+    return [part.tolist() for part in np.split(ids, ends[:-1].astype(int))]
+
+
+def read_mds(path: Path, entry: dict[str, Any]) -> list[dict[str, list[int]]]:
+    """Do what `MDSReader` of mosaicml-streaming does for arrays of one dimension."""
+    data = path.read_bytes()
+    assert (entry["raw_data"]["basename"], entry["raw_data"]["bytes"]) == (path.name, len(data))
+    (count,) = struct.unpack_from("<I", data)
+    assert count == entry["samples"]
+    samples = []
+    for start in struct.unpack_from(f"<{count}I", data, 4):
+        place = start + 4 * len(entry["column_names"])
+        sample = {}
+        for name, encoding in zip(entry["column_names"], entry["column_encodings"], strict=True):
+            width = 1 << data[place] % 4
+            assert data[place] >> 2 == 1
+            length = int.from_bytes(data[place + 1 : place + 1 + width], "little")
+            sample[name] = np.frombuffer(data, encoding[8:], length, place + 1 + width).tolist()
+            place += 1 + width + length * np.dtype(encoding[8:]).itemsize
+        samples.append(sample)
+    return samples
+
+
 def read_shards(name: str, files: Sequence[Path], dtype: str = "uint16") -> list[list[int]]:
     """The ids of each shard."""
     if name == "nanogpt":
@@ -93,6 +131,25 @@ def read_shards(name: str, files: Sequence[Path], dtype: str = "uint16") -> list
         return [flat(read_megatron(*pair)) for pair in zip(files[::2], files[1::2], strict=True)]
     if name == "npy":
         return [np.load(path).tolist() for path in files]
+    if name == "olmo":
+        return [flat(read_olmo(*pair, dtype)) for pair in zip(files[::2], files[1::2], strict=True)]
+    if name == "datatrove":
+        groups = zip(files[::3], files[1::3], files[2::3], strict=True)
+        return [flat(read_datatrove(*group, dtype)) for group in groups]
+    if name in ("mds", "litdata"):
+        index = json.loads(files[0].with_name("index.json").read_bytes())
+    if name == "mds":
+        shards = zip(files, index["shards"], strict=True)
+        return [flat(sample["tokens"] for sample in read_mds(*shard)) for shard in shards]
+    if name == "litdata":
+        assert [(chunk["filename"], chunk["chunk_size"]) for chunk in index["chunks"]] == [
+            (path.name, 1) for path in files
+        ]
+        # TokensLoader skips (1 + chunk_size + 1) * 4 bytes.
+        return [
+            np.fromfile(path, dtype, chunk["dim"], offset=12).tolist()
+            for path, chunk in zip(files, index["chunks"], strict=True)
+        ]
     read_table = import_module("pyarrow.parquet").read_table
     return [flat(read_table(path)["input_ids"].to_pylist()) for path in files]
 

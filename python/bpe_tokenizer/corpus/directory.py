@@ -25,7 +25,7 @@ from bpe_tokenizer.atomic import (
 )
 from bpe_tokenizer.corpus.checksums import checksum
 from bpe_tokenizer.corpus.input_list import run_changes
-from bpe_tokenizer.corpus.joining import JOINED_FILES, training_files, unlink_training_name
+from bpe_tokenizer.corpus.joining import joined_files, training_files, unlink_training_name
 from bpe_tokenizer.corpus.manifest import MANIFEST, UnitRecord, count_of, manifest_of, read_json
 from bpe_tokenizer.corpus.plan import Plan, unit_stem
 from bpe_tokenizer.corpus.result import TokenizedCorpus
@@ -305,7 +305,7 @@ def _remove_earlier(path: Path, overwrite: bool) -> None:
         for file in path.glob(pattern):
             unlink_training_name(file)
             file.unlink()
-    for name in JOINED_FILES if settings.get("val_fraction") is not None else ():
+    for name in joined_files(settings):
         (path / name).unlink(missing_ok=True)
     (path / _PLAN).unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Joins shards to the files that a training program opens by name: nanoGPT's `train.bin` and `val.bin`."""
+"""Makes the files that a training program opens by name: nanoGPT's `train.bin`, the `index.json` of MDS."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ import numpy as np
 from bpe_tokenizer.atomic import AtomicFile, write_atomically
 from bpe_tokenizer.corpus.flat import llm_c_header
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
+from bpe_tokenizer.corpus.streaming import INDEX, INDEXED_FORMATS, stream_index
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.tokenizer import BPETokenizer
 
 __all__ = [
-    "JOINED_FILES",
     "join_shards",
+    "joined_files",
     "nanogpt_meta",
     "training_files",
     "unlink_training_name",
@@ -34,10 +35,21 @@ _JOINED: dict[ShardFormatName, dict[str, str]] = {
     "nanogpt": {"train.bin": "train", "val.bin": "val"},
     "llm.c": {"val.bin": "val"},
 }
-# Every file that this module writes.
-JOINED_FILES = frozenset({_META, *(name for names in _JOINED.values() for name in names)})
 
 _CHUNK = 8 << 20
+
+
+def joined_files(settings: Mapping[str, Any]) -> set[str]:
+    """Return the names of all files that this module may have written for a run.
+
+    Args:
+        settings: The settings of the run, as JSON values.
+    """
+    if settings.get("format") in INDEXED_FORMATS:
+        return {INDEX}
+    if settings.get("val_fraction") is None:
+        return set()
+    return {_META, *(name for names in _JOINED.values() for name in names)}
 
 
 def join_shards(
@@ -87,7 +99,8 @@ def training_files(files: list[Path], settings: Mapping[str, Any]) -> list[Path]
     """Give the shards of a finished run the names that the training program opens.
 
     With a division of the documents, shards are joined where the format needs that. The only shard of another
-    run gets the name that nanoGPT opens, `train.bin`, where the file system has hard links.
+    run gets the name that nanoGPT opens, `train.bin`, where the file system has hard links. MDS and litdata
+    get the list of their shards.
 
     Args:
         files: The files of the shards, in order.
@@ -100,6 +113,8 @@ def training_files(files: list[Path], settings: Mapping[str, Any]) -> list[Path]
         CorpusError: As in `join_shards`.
         WriteError: As in `join_shards`.
     """
+    if settings["format"] in INDEXED_FORMATS:
+        write_atomically({files[0].with_name(INDEX): stream_index(files, settings)})
     if settings.get("val_fraction") is not None:
         names = [path.name for path in files]
         return join_shards(files[0].parent, names, settings["format"], settings["dtype"])

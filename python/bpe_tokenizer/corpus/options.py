@@ -72,8 +72,8 @@ class ShardOptions(UnitOptions):
         val_fraction: The part of the documents that is for validation, on average, such as 0.0005. A hash of
             the text decides. The shards are `tokens-00000.train.bin` and `tokens-00000.val.bin`. nanoGPT
             gets `train.bin`, `val.bin` and `meta.pkl` too, and llm.c gets `val.bin`. None divides nothing.
-        pack: The number of ids of a packed sequence, for `"npy"` and `"parquet"`: see `PackedSequences`. None
-            packs nothing.
+        pack: The number of ids of a packed sequence, for `"npy"`, `"parquet"` and `"mds"`: see
+            `PackedSequences`. None packs nothing.
         pack_strategy: `"concat"` concatenates the documents and cuts every `pack` ids; `"best-fit"` keeps
             documents whole where they fit.
 

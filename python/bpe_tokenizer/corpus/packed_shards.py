@@ -23,10 +23,12 @@ from bpe_tokenizer.corpus.packing import (
 )
 from bpe_tokenizer.corpus.parquet import TableShard
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
+from bpe_tokenizer.corpus.streaming import SEQ_LENGTHS, TOKENS, MdsShard
 from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.readers.columns import import_pyarrow
 
 __all__ = [
+    "PackedMdsShard",
     "PackedParquetShard",
     "PackedSequences",
     "PackedShard",
@@ -47,7 +49,7 @@ def packed_format(
     """Return the format of shards of packed sequences.
 
     Args:
-        name: `"npy"` or `"parquet"`.
+        name: `"npy"`, `"parquet"` or `"mds"`.
         size: The number of ids of a sequence.
         strategy: `"concat"` cuts the concatenated documents every `size` ids; `"best-fit"` keeps documents
             whole where they fit.
@@ -67,7 +69,8 @@ def packed_format(
             suffixes=(".npy", _BORDERS, _LENGTHS),
             open=partial(PackedShard, size=size, strategy=strategy, pad_id=pad_id),
         )
-    return FORMATS[name]._replace(open=partial(PackedParquetShard, size=size, strategy=strategy))
+    writer = PackedMdsShard if name == "mds" else PackedParquetShard
+    return FORMATS[name]._replace(open=partial(writer, size=size, strategy=strategy))
 
 
 def check_pack(name: ShardFormatName, size: object, shard_tokens: int | None = None) -> int:
@@ -83,10 +86,10 @@ def check_pack(name: ShardFormatName, size: object, shard_tokens: int | None = N
         OptionError: It is out of range, or the format has no packed sequences.
     """
     number = check_integer("pack", size, 2, maximum=2**31 - 1)
-    if name not in ("npy", "parquet"):
+    if name not in ("npy", "parquet", "mds"):
         raise OptionError(
             f"{name} has no packed sequences: its readers take a stream of ids and cut it themselves; pack "
-            "into 'npy' or 'parquet'"
+            "into 'npy', 'parquet' or 'mds'"
         )
     if shard_tokens is not None and shard_tokens < number:
         raise OptionError(
@@ -242,6 +245,40 @@ class PackedParquetShard(TableShard):
             self._table.write_table(table.slice(0, number).combine_chunks(), row_group_size=number)
             self._held_rows -= number
             self._held = [table.slice(number)] if self._held_rows else []
+
+
+class PackedMdsShard(MdsShard):
+    """Writes a sample for each sequence: `tokens` without padding, and `seq_lengths` of its pieces.
+
+    Args:
+        files: The file.
+        dtype: The type of an id.
+        size: The number of ids of a sequence.
+        strategy: How documents are packed.
+    """
+
+    def __init__(
+        self, files: Sequence[BinaryIO], dtype: TokenType, *, size: int, strategy: PackStrategy
+    ) -> None:
+        super().__init__(files, dtype, (SEQ_LENGTHS, TOKENS))
+        self._packer = _PACKERS[strategy](size)
+
+    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+        """Add documents."""
+        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
+        for packed in self._packer.add(ids, lengths):
+            self._pack(packed)
+
+    def finish(self) -> None:
+        """Write the last sequences, and the positions of all."""
+        for packed in self._packer.finish():
+            self._pack(packed)
+        super().finish()
+
+    def _pack(self, packed: PackedIds) -> None:
+        pieces = np.split(packed.pieces, np.cumsum(packed.counts)[:-1])
+        for lengths, ids in zip(pieces, np.split(packed.ids, np.cumsum(packed.lengths)[:-1]), strict=True):
+            self._add(lengths, ids)
 
 
 class PackedSequences(NamedTuple):

@@ -63,7 +63,8 @@ def tokenize_corpus(
             `"s3://bucket/data"`, and `"-"` for standard input.
         output: A directory for the shards, `tokens-00000.bin` and so on, and `manifest.json`.
         tokenizer: Encodes the documents.
-        format: `"nanogpt"`, `"llm.c"`, `"megatron"`, `"npy"` or `"parquet"`.
+        format: `"nanogpt"`, `"llm.c"`, `"megatron"`, `"olmo"`, `"datatrove"`, `"mds"`, `"litdata"`, `"npy"`
+            or `"parquet"`.
         part: The part of the work to do, from 0 to `of - 1`; None does all.
         of: The number of parts.
         unit_bytes: The size of a unit of parts in stored bytes, such as `"1GB"`.

@@ -13,6 +13,7 @@ from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
 from bpe_tokenizer.corpus.packed_shards import check_pack, check_pack_strategy, packed_format
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType, choose_token_type
+from bpe_tokenizer.corpus.streaming import INDEX, INDEXED_FORMATS
 from bpe_tokenizer.corpus.validation import check_val_fraction, split_format
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
@@ -95,6 +96,11 @@ class CorpusSettings:
             shuffle = check_integer("shuffle", shuffle, 0, maximum=2**64 - 1)
         if val_fraction is not None:
             val_fraction = check_val_fraction(val_fraction)
+            if format in INDEXED_FORMATS:
+                raise OptionError(
+                    f"{format} lists all shards of a directory in one {INDEX}, so val_fraction cannot divide "
+                    "them; tokenize files for training and files for validation into two directories"
+                )
         if pack is not None:
             pack = check_pack(format, pack, limit)
         check_pack_strategy(chosen.pack_strategy)

@@ -8,14 +8,18 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer.corpus.document_ends import DatatroveShard, OlmoShard
 from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, FlatShard, LlmCShard, NumpyShard
 from bpe_tokenizer.corpus.megatron import MegatronShard
 from bpe_tokenizer.corpus.parquet import ParquetShard
+from bpe_tokenizer.corpus.streaming import LITDATA_MAX_TOKENS, MDS_MAX_TOKENS, LitdataShard, MdsShard
 from bpe_tokenizer.errors import OptionError
 
 __all__ = ["FORMATS", "ShardFormat", "ShardFormatName", "ShardWriter", "TokenType", "choose_token_type"]
 
-ShardFormatName: TypeAlias = Literal["nanogpt", "llm.c", "megatron", "npy", "parquet"]
+ShardFormatName: TypeAlias = Literal[
+    "nanogpt", "llm.c", "megatron", "npy", "parquet", "olmo", "datatrove", "mds", "litdata"
+]
 TokenType: TypeAlias = Literal["uint16", "uint32", "int32"]
 
 _UNLIMITED = 2**63 - 1
@@ -71,6 +75,12 @@ FORMATS: dict[ShardFormatName, ShardFormat] = {
     # Readers that make one list array of the column have offsets of int32.
     "parquet": ShardFormat(
         (".parquet",), ("uint32",), ParquetShard, max_tokens=2**31 - 1, max_document_tokens=2**31 - 1
+    ),
+    "olmo": ShardFormat((".npy", ".csv.gz"), ("uint16", "uint32"), OlmoShard),
+    "datatrove": ShardFormat((".ds", ".ds.index", ".ds.metadata"), ("uint16", "uint32"), DatatroveShard),
+    "mds": ShardFormat((".mds",), ("uint16", "int32"), MdsShard, MDS_MAX_TOKENS, 2**29),
+    "litdata": ShardFormat(
+        (".bin",), ("uint16", "int32"), LitdataShard, LITDATA_MAX_TOKENS, LITDATA_MAX_TOKENS
     ),
 }
 

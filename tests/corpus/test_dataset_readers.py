@@ -1,0 +1,127 @@
+"""The readers of datasets take our shards: OLMo-core, datatrove, MosaicML streaming and litdata."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus.shards import TokenType
+from line_documents import tokenize_corpus
+from reader_libraries import library
+from token_files import flat
+
+# The libraries warn about themselves.
+pytestmark = [pytest.mark.token_readers, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_olmo_core(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], dtype: TokenType
+) -> None:
+    reader = library("olmo_core.data.utils")
+    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "olmo", dtype=dtype, shard_tokens=100)
+    found = [
+        reader.load_array_slice(path, start, end, np.dtype(dtype).type).tolist()
+        for path in made.files[::2]
+        for start, end in reader.iter_document_indices(path, dtype=np.dtype(dtype).type)
+    ]
+    assert found == ids
+
+
+def test_sequences_of_olmo_core(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]]
+) -> None:
+    dataset_class = library("olmo_core.data").NumpyFSLDataset
+    (path, _) = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "olmo").files
+    dataset = dataset_class(
+        path,
+        sequence_length=16,
+        pad_token_id=0,
+        eos_token_id=tokenizer.eos_token_id,
+        vocab_size=tokenizer.n_vocab,
+    )
+    found = flat([dataset[number]["input_ids"].tolist() for number in range(len(dataset))])
+    assert found == flat(ids)[: len(found)]
+    assert len(found) > len(flat(ids)) - 16
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_datatrove(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], dtype: TokenType
+) -> None:
+    reader, tokens = library("datatrove.utils.dataset"), library("datatrove.pipeline.tokens.tokenizer")
+    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "datatrove", dtype=dtype)
+    folder = reader.DatatroveFolderDataset(
+        str(tmp_path / "out"), 15, "*.ds", token_size=np.dtype(dtype).itemsize, return_positions=True
+    )
+    found = [folder[number] for number in range(len(folder))]
+    assert flat([each["input_ids"].tolist() for each in found]) == flat(ids)[: 16 * len(found)]
+    positions = flat([list(range(len(row))) for row in ids])
+    assert found[0]["positions"].tolist() == positions[:16]
+    # Their writer gives the same bytes.
+    theirs = tokens.TokenizedFile(str(tmp_path), "theirs.ds", token_size=np.dtype(dtype).itemsize)
+    for row in ids:
+        theirs.write(row, None)
+    theirs.close()
+    for ours, suffix in zip(made.files, ("", ".index"), strict=False):
+        assert ours.read_bytes() == (tmp_path / f"theirs.ds{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "int32"])
+def test_mds(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], dtype: TokenType
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        streaming = library("streaming")
+    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "mds", dtype=dtype, shard_tokens=100)
+    dataset = streaming.LocalDataset(str(tmp_path / "out"))
+    assert [dataset[number]["tokens"].tolist() for number in range(len(dataset))] == ids
+    assert dataset[0]["tokens"].dtype == dtype
+    streamed = streaming.StreamingDataset(local=str(tmp_path / "out"), batch_size=1, shuffle=False)
+    assert [sample["tokens"].tolist() for sample in streamed] == ids
+    # Their writer gives the same bytes.
+    encoding = {"tokens": f"ndarray:{dtype}"}
+    with streaming.MDSWriter(out=str(tmp_path / "theirs"), columns=encoding, size_limit=None) as writer:
+        for row in ids:
+            writer.write({"tokens": np.array(row, dtype)})
+    whole = tokenize_corpus(corpus, tmp_path / "whole", tokenizer, "mds", dtype=dtype)
+    assert whole.files[0].read_bytes() == (tmp_path / "theirs" / "shard.00000.mds").read_bytes()
+    indexes = [json.loads((tmp_path / name / "index.json").read_bytes()) for name in ("whole", "theirs")]
+    indexes[1]["shards"][0]["raw_data"]["basename"] = whole.files[0].name
+    assert indexes[0] == indexes[1]
+    assert len(made.files) > 2
+
+
+@pytest.mark.parametrize("strategy", ["concat", "best-fit"])
+def test_packed_mds(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], strategy: Any
+) -> None:
+    streaming = library("streaming")
+    tokenize_corpus(corpus, tmp_path / "out", tokenizer, "mds", pack=24, pack_strategy=strategy)
+    dataset = streaming.LocalDataset(str(tmp_path / "out"))
+    samples = [dataset[number] for number in range(len(dataset))]
+    assert sorted(flat([sample["tokens"].tolist() for sample in samples])) == sorted(flat(ids))
+    assert all(sample["seq_lengths"].sum() == len(sample["tokens"]) <= 24 for sample in samples)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "int32"])
+def test_litdata(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, ids: list[list[int]], dtype: TokenType
+) -> None:
+    litdata = library("litdata")
+    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, "litdata", dtype=dtype, shard_tokens=100)
+    loader = library("litdata.streaming.item_loader").TokensLoader(block_size=16)
+    dataset = litdata.StreamingDataset(str(tmp_path / "out"), item_loader=loader)
+    shards = [np.fromfile(path, dtype, offset=12).tolist() for path in made.files]
+    assert flat(shards) == flat(ids)
+    assert len(shards) > 2
+    # A block does not go beyond a chunk.
+    expected = [shard[start : start + 16] for shard in shards for start in range(0, len(shard) - 15, 16)]
+    assert [block.tolist() for block in dataset] == expected
