@@ -28,6 +28,7 @@ __all__ = [
     "is_worker",
     "items_in_turn",
     "items_of",
+    "processors_for",
     "thread_count",
 ]
 
@@ -282,6 +283,18 @@ def thread_count(threads: int | None) -> int:
     if threads is None:
         return 1 if is_worker() else 0
     return check_integer("threads", threads, 1, maximum=_MAX_THREADS)
+
+
+def processors_for(threads: int | None) -> int:
+    """Return a number of threads: this one, or one per processor that this process may use.
+
+    Raises:
+        ArgumentTypeError, OptionError: As in `thread_count`.
+    """
+    count = thread_count(threads)
+    if not count:
+        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return count
 
 
 def check_vocab(vocab: object) -> dict[int, bytes]:

@@ -69,12 +69,12 @@ def test_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.monotonic", lambda: now)
     events: list[Event] = []
     report = RunReport(ProgressBar(None), events.append, 10_000)
-    report.progress(1000, 10, 100)  # What a resumed run finds done does not count as speed.
+    report.progress(0, 1000, 10, 100)  # What a resumed run finds done does not count as speed.
     now += 9.9
-    report.progress(2000, 20, 200)
+    report.progress(0, 2000, 20, 200)
     assert events == []
     now += 0.1
-    report.progress(3000, 30, 300)
+    report.progress(0, 3000, 30, 300)
     (event,) = events
     assert event == {
         "event": "progress",

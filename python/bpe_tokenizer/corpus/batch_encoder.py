@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.arguments import thread_count
+from bpe_tokenizer.arguments import processors_for, thread_count
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.validation import is_validation
 from bpe_tokenizer.encoding import resolve_allowed_special
@@ -65,7 +64,7 @@ class BatchEncoder:
         self._val_fraction = settings.val_fraction
         self.threads = threads
         self._threads = thread_count(threads)
-        processors = self._threads or _processors()
+        processors = processors_for(threads)
         self.calls = min(processors, _MAX_CALLS)
         self._threads_of_call = -(-processors // self.calls)
 
@@ -83,9 +82,3 @@ class BatchEncoder:
         if self._val_fraction is not None:
             validation = is_validation(batch.data, batch.offsets, self._val_fraction)
         return EncodedBatch(batch.input, *found, batch.rows, batch.bad, batch.bytes_read, validation)
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
-from bpe_tokenizer.arguments import check_flag, check_integer, check_path
-from bpe_tokenizer.corpus.batch_encoder import BatchEncoder
+from bpe_tokenizer.arguments import check_flag, check_integer, check_path, processors_for
 from bpe_tokenizer.corpus.byte_sizes import byte_size
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.joining import write_meta
-from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.options import CorpusFileArguments, ShardOptions
-from bpe_tokenizer.corpus.plan import Unit, plan_units
+from bpe_tokenizer.corpus.plan import plan_units
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
-from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
+from bpe_tokenizer.corpus.run_report import OnEvent
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shards import ShardFormatName
-from bpe_tokenizer.corpus.units import run_units, write_unit
+from bpe_tokenizer.corpus.units import run_units, write_units
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.options import ReadOptions, pick, takes
 from bpe_tokenizer.readers import find_sources
@@ -115,14 +114,10 @@ def tokenize_corpus(
     size = byte_size("unit_bytes", unit_bytes)
     path = check_path("output", output)
     sources = find_sources(inputs, read, settings.recognized(tokenizer))
-    encoder = BatchEncoder(tokenizer, settings, threads)
+    processors_for(threads)
     plan = plan_units(sources, settings, size if chosen else None)
     with ProgressBar.shown(verbose) as bar, CorpusDirectory.open(path, plan, overwrite) as directory:
-
-        def write(units: Sequence[Unit], report: RunReport) -> Iterator[UnitRecord]:
-            for unit in units:
-                yield write_unit(directory, plan, unit, encoder, report, verify)
-
+        write = partial(write_units, directory, plan, tokenizer, threads, verify)
         units = plan.units[part::of] if chosen else plan.units
         records, kept, report = run_units(directory, plan, units, write, verify, bar, on_event, **chosen)
         if chosen:

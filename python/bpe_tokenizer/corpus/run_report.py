@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from bpe_tokenizer.corpus.manifest import Shard, UnitRecord
 from bpe_tokenizer.corpus.result import TokenizedCorpus
+from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import BadRow, Input
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -28,7 +30,7 @@ class RunReport:
 
     Args:
         bar: The progress bar.
-        on_event: Called with each event, in the thread of the run; None for no events.
+        on_event: Called with each event, one at a time; None for no events.
         total: Number of stored bytes to read; None if it is unknown.
     """
 
@@ -39,13 +41,22 @@ class RunReport:
         self._begin = self._reported = time.monotonic()
         self._read_before: int | None = None
         self._warnings = 0
-        self._unit_read = self._unit_tokens = self._unit_documents = 0
+        # The stored bytes, documents and ids: of all units, and of each that is in work.
+        self._totals = (0, 0, 0)
+        self._units: dict[int, tuple[int, int, int]] = {}
+        self._lock = threading.RLock()
+        self._is_stopped = False
         bar.start("Tokenizing", total, "MB", 1e6)
 
     def event(self, name: str, **values: Any) -> None:
         """Report an event."""
         if self._on_event is not None:
-            self._on_event({"event": name, **values})
+            with self._lock:
+                self._on_event({"event": name, **values})
+
+    def stop(self) -> None:
+        """Let the units that are in work end, with an error, at their next progress."""
+        self._is_stopped = True
 
     def end(self, made: TokenizedCorpus) -> None:
         """Report the end of the run."""
@@ -73,22 +84,33 @@ class RunReport:
         """
         shards = len(record.shards)
         self.event("unit", unit=record.unit, shards=shards, tokens=record.tokens, kept=is_kept)
-        self._unit_read += read
-        self._unit_documents += record.documents
-        self._unit_tokens += record.tokens
-        self.progress(0, 0, 0)
+        self.progress(record.unit, read, record.documents, record.tokens)
+        del self._units[record.unit]
 
-    def progress(self, read: int, documents: int, tokens: int) -> None:
+    def progress(self, unit: int, read: int, documents: int, tokens: int) -> None:
         """Report progress.
 
         Args:
-            read: Number of stored bytes read, of this unit.
-            documents: Number of documents, of this unit.
-            tokens: Number of ids, of this unit.
+            unit: The number of a unit.
+            read: Number of its stored bytes that are read.
+            documents: Number of its documents.
+            tokens: Number of its ids.
+
+        Raises:
+            CorpusError: `stop` was called.
         """
-        read += self._unit_read
-        documents += self._unit_documents
-        tokens += self._unit_tokens
+        if self._is_stopped:
+            raise CorpusError("the run has stopped")
+        with self._lock:
+            before = self._units.get(unit, (0, 0, 0))
+            self._units[unit] = now = (read, documents, tokens)
+            read, documents, tokens = (
+                sum(each) - old for *each, old in zip(self._totals, now, before, strict=True)
+            )
+            self._totals = (read, documents, tokens)
+            self._show(*self._totals)
+
+    def _show(self, read: int, documents: int, tokens: int) -> None:
         now = time.monotonic()
         if self._read_before is None:
             self._read_before, self._tokens_before, self._begin = read, tokens, now

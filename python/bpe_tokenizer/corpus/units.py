@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from bpe_tokenizer.arguments import processors_for
 from bpe_tokenizer.atomic import remove_abandoned, write_errors
 from bpe_tokenizer.corpus.batch_encoder import BatchEncoder
 from bpe_tokenizer.corpus.directory import CorpusDirectory
@@ -20,7 +25,11 @@ from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
 
-__all__ = ["Plan", "Unit", "UnitRecord", "plan_units", "run_unit", "run_units", "write_unit"]
+__all__ = ["Plan", "Unit", "UnitRecord", "plan_units", "run_unit", "run_units", "write_units"]
+
+# Units at the same time, each with some of the processors: one thread writes a unit. With `shuffle`, each may
+# have hundreds of temporary files.
+_MAX_UNITS, _MAX_SHUFFLED = 8, 2
 
 
 def run_unit(
@@ -67,30 +76,56 @@ def run_unit(
         raise OptionError("the tokenizer is not that of the plan")
     encoder = BatchEncoder(tokenizer, plan.settings, threads)
     with CorpusDirectory.open(Path(output), plan) as directory:
-        record = write_unit(directory, plan, unit, encoder, RunReport(ProgressBar(None)), verify)
+        record = _write_unit(directory, plan, encoder, RunReport(ProgressBar(None)), verify, unit)
     if plan.settings.has_meta:
         write_meta(directory.path, tokenizer)
     return record
 
 
-def write_unit(
+def write_units(
     directory: CorpusDirectory,
     plan: Plan,
-    unit: Unit,
-    encoder: BatchEncoder,
+    tokenizer: BPETokenizer,
+    threads: int | None,
+    verify: bool,
+    units: Sequence[Unit],
     report: RunReport,
-    verify: bool = False,
-) -> UnitRecord:
-    """Write the shards of a unit that are not finished, and commit it. Errors: `run_unit`.
+) -> Generator[UnitRecord, None, None]:
+    """Write and commit units, several at the same time, and yield their records. Errors: `run_unit`.
 
     Args:
         directory: The output directory.
         plan: The plan.
-        unit: The unit.
-        encoder: Encodes the documents.
-        report: Reports the progress.
+        tokenizer: The tokenizer.
+        threads: Number of threads that encode, in all; None for all processors.
         verify: As in `run_unit`.
+        units: The units.
+        report: Reports the progress.
     """
+    processors = processors_for(threads)
+    most = _MAX_UNITS if plan.settings.shuffle is None else _MAX_SHUFFLED
+    at_once = max(min(len(units), processors // 2, most), 1)
+    # One more than its share: a unit that begins or ends leaves processors to the others.
+    share = threads if at_once == 1 else -(-processors // at_once) + 1
+    encoder = BatchEncoder(tokenizer, plan.settings, share)
+    write = partial(_write_unit, directory, plan, encoder, report, verify)
+    if at_once == 1:
+        yield from map(write, units)
+        return
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            for done in as_completed([pool.submit(write, unit) for unit in units]):
+                yield done.result()
+        except BaseException:
+            report.stop()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _write_unit(
+    directory: CorpusDirectory, plan: Plan, encoder: BatchEncoder, report: RunReport, verify: bool, unit: Unit
+) -> UnitRecord:
+    """Write the shards of a unit that are not finished, and commit it."""
     record = directory.resume(unit.number, verify)
     if record.is_complete:
         return record
@@ -104,7 +139,7 @@ def run_units(
     directory: CorpusDirectory,
     plan: Plan,
     units: Sequence[Unit],
-    write: Callable[[Sequence[Unit], RunReport], Iterable[UnitRecord]],
+    write: Callable[[Sequence[Unit], RunReport], Generator[UnitRecord, None, None]],
     verify: bool,
     bar: ProgressBar,
     on_event: OnEvent | None,
@@ -147,9 +182,9 @@ def run_units(
     records: dict[int, UnitRecord] = {}
     done = [record for record in found if record.is_complete]
     left = [unit for unit, record in zip(units, found, strict=True) if not record.is_complete]
-    for is_kept, made in ((True, done), (False, write(left, report))):
-        for record in made:
+    with closing(write(left, report)) as written:
+        for number, record in enumerate(chain(done, written)):
             records[record.unit] = record
             if in_parts:
-                report.unit(record, plan.stored_bytes(by_number[record.unit]), is_kept)
+                report.unit(record, plan.stored_bytes(by_number[record.unit]), number < len(done))
     return [records[unit.number] for unit in units], kept, report

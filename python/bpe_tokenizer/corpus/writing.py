@@ -80,7 +80,7 @@ def write_shards(
         def full_shards() -> Iterator[list[FullShard]]:
             for read, skipped, full in packed:
                 report.skipped(inputs, skipped)
-                report.progress(read, packer.documents, packer.tokens)
+                report.progress(unit.number, read, packer.documents, packer.tokens)
                 yield full
 
         completed = ordered_map(

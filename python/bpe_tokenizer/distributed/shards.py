@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -111,7 +111,7 @@ def _run_units(tasks: Tasks, work: _Work, bar: ProgressBar, on_event: OnEvent | 
     """Run the units that are not committed yet, and write the manifest."""
     plan = work.plan
 
-    def write(units: Sequence[Unit], report: RunReport) -> Iterator[UnitRecord]:
+    def write(units: Sequence[Unit], report: RunReport) -> Generator[UnitRecord, None, None]:
         for _, record in tasks.run(_run_unit, work, units):
             yield record
 

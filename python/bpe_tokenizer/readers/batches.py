@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import pairwise
@@ -11,7 +10,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.arguments import thread_count
+from bpe_tokenizer.arguments import processors_for
 from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.columns import arrow_rows, from_its_end, parquet_rows
@@ -93,7 +92,7 @@ def read_parts(
         CorpusError: As in `read_batches`.
         MissingDependencyError: As in `read_batches`.
     """
-    threads = _processors()
+    threads = processors_for(None)
 
     def contents(number: int, after: int) -> Generator[DocumentBatch | TextPart, None, None]:
         source = inputs[number]
@@ -160,7 +159,7 @@ def read_batches(
     >>> batch.data.tobytes(), batch.offsets.tolist(), batch.rows.tolist(), batch.texts()
     (b'lowlower', [0, 3, 8], [1, 3], ['low', 'lower'])
     """
-    count = thread_count(threads) or _processors()
+    count = processors_for(threads)
     if byte_ranges is not None and len(byte_ranges) != len(inputs):
         raise OptionError(f"there are {len(byte_ranges)} byte ranges for {len(inputs)} inputs: give one each")
     ranges = byte_ranges or [None] * len(inputs)
@@ -179,12 +178,6 @@ def _ahead(source: Input, parts: Generator[_Part, None, None], limit: int) -> _C
     if source.is_regular:
         return Prefetcher(parts, _part_size, limit)
     return parts  # A thread that waits for a pipe could not be stopped.
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _in_order(
