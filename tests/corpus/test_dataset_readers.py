@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus import TokenDataset
 from bpe_tokenizer.corpus.shards import TokenType
 from line_documents import tokenize_corpus
 from reader_libraries import library
@@ -125,3 +126,26 @@ def test_litdata(
     # A block does not go beyond a chunk.
     expected = [shard[start : start + 16] for shard in shards for start in range(0, len(shard) - 15, 16)]
     assert [block.tolist() for block in dataset] == expected
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_our_dataset_in_a_data_loader(
+    corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, workers: int
+) -> None:
+    data = library("torch.utils.data")
+    tokenize_corpus(corpus, tmp_path / "out", tokenizer, "npy", shard_tokens=100)
+    dataset = TokenDataset(tmp_path / "out", 16, seed=1)
+    order = [sample["input_ids"].tolist() for sample in dataset]
+    assert len(order) > 10
+    mapped = data.DataLoader(dataset, batch_size=3, num_workers=workers)
+    assert flat([batch["input_ids"].tolist() for batch in mapped]) == order
+    for rank in range(2):
+        stream = dataset.stream(batch_size=3, rank=rank, world_size=2)
+        loader = data.DataLoader(stream, batch_size=3, num_workers=workers)
+        batches = [batch["input_ids"] for batch in loader]
+        assert flat([batch.tolist() for batch in batches]) == order[rank : len(order) // 2 * 2 : 2]
+        assert str(batches[0].dtype) == "torch.int64"
+        stream = dataset.stream(batch_size=3, rank=rank, world_size=2)
+        stream.load_state_dict(stream.state_dict(taken=3))
+        loader = data.DataLoader(stream, batch_size=3, num_workers=workers)
+        assert [batch["input_ids"].tolist() for batch in loader] == [each.tolist() for each in batches[1:]]

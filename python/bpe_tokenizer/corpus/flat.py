@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "LLM_C_HEADER_BYTES",
     "LLM_C_MAX_TOKENS",
     "ArrayFile",
     "FlatShard",
@@ -18,10 +19,10 @@ __all__ = [
     "write_as",
 ]
 
-_LLM_C_HEADER_BYTES = 256 * 4
+LLM_C_HEADER_BYTES = 256 * 4
 # llm.c's dataloader.h (dataloader_load_batch) casts a position in the file to `int` before it seeks, so no
 # batch may start at 2 GiB or later. Its header counts the ids as an int32, a weaker limit.
-LLM_C_MAX_TOKENS = (2**31 - _LLM_C_HEADER_BYTES) // 2
+LLM_C_MAX_TOKENS = (2**31 - LLM_C_HEADER_BYTES) // 2
 # Values that are converted at once: they stay in the processor's cache until they are written.
 _CONVERTED = 1 << 17
 
@@ -173,7 +174,7 @@ def llm_c_header(itemsize: int, tokens: int) -> bytes:
     >>> np.frombuffer(llm_c_header(2, 1000), "<i4")[:4].tolist()
     [20240520, 1, 1000, 0]
     """
-    header = np.zeros(_LLM_C_HEADER_BYTES // 4, dtype="<i4")
+    header = np.zeros(LLM_C_HEADER_BYTES // 4, dtype="<i4")
     magic, version = (20240520, 1) if itemsize == 2 else (20240801, 7)
     header[:3] = magic, version, tokens
     return header.tobytes()

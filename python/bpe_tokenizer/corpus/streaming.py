@@ -20,6 +20,7 @@ from bpe_tokenizer.errors import CorpusError
 __all__ = [
     "INDEX",
     "INDEXED_FORMATS",
+    "LITDATA_HEADER_BYTES",
     "LITDATA_MAX_TOKENS",
     "MDS_MAX_TOKENS",
     "SEQ_LENGTHS",
@@ -38,7 +39,8 @@ _MAX_BYTES = 2**32 - 1
 MDS_MAX_TOKENS = 200_000_000
 # A chunk of litdata is one item: the number of items, its start and its end.
 _LITDATA_HEADER = struct.Struct("<III")
-LITDATA_MAX_TOKENS = (_MAX_BYTES - _LITDATA_HEADER.size) // 4
+LITDATA_HEADER_BYTES = _LITDATA_HEADER.size
+LITDATA_MAX_TOKENS = (_MAX_BYTES - LITDATA_HEADER_BYTES) // 4
 # The numbers of types in litdata's constants.py. PyTorch's list has no uint16.
 _LITDATA_TYPES = {"uint16": "no_header_numpy:5", "int32": "no_header_tensor:16"}
 # What its `treespec_dumps` returns for an item that is one array.
@@ -120,8 +122,8 @@ class LitdataShard(FlatShard):
     """
 
     def _write_header(self, file: BinaryIO) -> None:
-        size = _LITDATA_HEADER.size
-        file.write(_LITDATA_HEADER.pack(1, size, size + self._tokens * self._dtype.itemsize))
+        size = self._tokens * self._dtype.itemsize
+        file.write(_LITDATA_HEADER.pack(1, LITDATA_HEADER_BYTES, LITDATA_HEADER_BYTES + size))
 
 
 def stream_index(files: Sequence[Path], settings: Mapping[str, Any]) -> bytes:
@@ -190,5 +192,5 @@ def _mds_entry(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _litdata_entry(path: Path, itemsize: int) -> dict[str, Any]:
     size = path.stat().st_size
-    tokens = (size - _LITDATA_HEADER.size) // itemsize
+    tokens = (size - LITDATA_HEADER_BYTES) // itemsize
     return {"chunk_bytes": size, "chunk_size": 1, "dim": tokens, "filename": path.name}
