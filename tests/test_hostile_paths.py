@@ -20,10 +20,8 @@ from bpe_tokenizer import BPETokenizer, ChatSession, OptionError, PieceCounts, T
 from bpe_tokenizer.arguments import check_path, check_paths
 from bpe_tokenizer.cli import main
 from bpe_tokenizer.corpus import tokenize_corpus
-from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.distributed.arrow import CountSettings
 from bpe_tokenizer.distributed.count_files import count_to_files
-from bpe_tokenizer.distributed.shards import tokenize_units
 from bpe_tokenizer.formats.registry import FORMATS
 from bpe_tokenizer.readers import ReadOptions
 from mutations import break_bytes, break_json, hopeless
@@ -140,22 +138,9 @@ def run_command(line: str, output: object) -> None:
 
 
 URL_SAVERS: dict[str, Callable[[str], object]] = {
-    **{name: saver for name, saver in SAVERS.items() if name != "corpus input"},
+    **{name: saver for name, saver in SAVERS.items() if not name.startswith("corpus")},
     "save as demo": lambda path: small().save(path, name="demo"),
     "session": lambda path: chat().save(path),
-    "part": lambda path: tokenize_corpus(os.__file__, path, small(), append_eos=False, part=0, of=2),
-    "units": lambda path: tokenize_units(
-        None,  # type: ignore[arg-type]  # nothing runs
-        os.__file__,
-        path,
-        small(),
-        CorpusSettings.of(small(), append_eos=False),
-        unit_bytes="1GB",
-        threads=1,
-        verify=False,
-        verbose=False,
-        on_event=None,
-    ),
     "counted units": lambda path: count_to_files(
         None,  # type: ignore[arg-type]
         os.__file__,
@@ -174,7 +159,6 @@ URL_SAVERS: dict[str, Callable[[str], object]] = {
             "report": "report -t saved --corpus absent --html",
             "compare": "compare saved saved --corpus absent --html",
             "view": "view -t saved --text a --html",
-            "tokenize-corpus": "tokenize-corpus -t saved --corpus saved/tokenizer.json --no-eos --output",
             "convert": "convert saved --to huggingface",
             "convert to a file": "convert saved --to tiktoken",
         }.items()

@@ -4,7 +4,8 @@ Every file of the package is written to a temporary file next to it, flushed to 
 place. Its writer keeps the temporary file locked, so a later save into the same place recognises the files of
 killed saves, and removes them; a file system without locks keeps them. A new file has the permissions of the
 umask, a replaced one keeps its own. A symbolic link is replaced, not followed. A pipe or a device is written
-directly.
+directly. A file for a store (`corpus/remote_path.py`) is written to the directory of temporary files of this
+machine, and copied.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import re
 import secrets
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -35,7 +37,9 @@ __all__ = [
     "make_directory",
     "refuse_url",
     "remove_abandoned",
+    "temporary_place",
     "unfinished",
+    "url_of",
     "write_atomically",
     "write_errors",
 ]
@@ -117,9 +121,10 @@ class AtomicFile:
         self.is_complete = False
         refuse_url(path)
         with write_errors(path):
-            mode = _mode(path)
+            mode = _mode(path) if isinstance(path, Path) else stat.S_IFREG | 0o600
             self.is_direct = mode is not None and not stat.S_ISREG(mode)
-            self.temporary, self.stream = (path, path.open("wb")) if self.is_direct else _create(path)
+            place = temporary_place(path)
+            self.temporary, self.stream = (path, path.open("wb")) if self.is_direct else _create(place)
             if mode is not None and not self.is_direct:
                 with contextlib.suppress(OSError):  # a file system without permissions
                     self.temporary.chmod(stat.S_IMODE(mode))
@@ -174,14 +179,21 @@ class AtomicFile:
             with write_errors(self.path):
                 if sys.platform == "win32":
                     self.close()  # which does not rename open files
-                self.temporary.replace(self.path)
+                if isinstance(self.path, Path):
+                    self.temporary.replace(self.path)
+                else:
+                    self.path.put(self.temporary)
+                    self.abandon()
 
     def create(self) -> None:
-        """Close the file, and move it into place, which must be free.
+        """Close the file, and move it into place, which must be free; a store cannot tell.
 
         Raises:
             WriteError: There is one, or this one cannot be moved.
         """
+        if not isinstance(self.path, Path):
+            self.replace()
+            return
         self.close()
         with write_errors(self.path):
             try:
@@ -257,6 +269,8 @@ def check_writable(path: Path, *, is_directory: bool = False) -> None:
     bpe_tokenizer.errors.OptionError: 's3://bucket/corpus' is a URL, and results are written to local ...
     """
     refuse_url(path)
+    if not isinstance(path, Path):
+        return  # a store tells when it is written
     with write_errors(path):
         place = path.parent
         if is_directory:
@@ -279,13 +293,27 @@ def refuse_url(path: Path) -> None:
     Raises:
         OptionError: It is one.
     """
-    found = _URL.match(os.fspath(path))
-    if found is not None:
-        url = f"{found[1]}://{found[2] or ''}"
+    url = url_of(path)
+    if url is not None and isinstance(path, Path):
         raise OptionError(
             f"{shorten(url)} is a URL, and results are written to local files only: write to a path of this "
             "machine, and copy the result"
         )
+
+
+def url_of(path: Path) -> str | None:
+    """Return the URL that a path was made of; None for another path.
+
+    >>> url_of(Path("s3://bucket/corpus")), url_of(Path("corpus"))
+    ('s3://bucket/corpus', None)
+    """
+    found = _URL.match(os.fspath(path))
+    return f"{found[1]}://{(found[2] or '').replace(os.sep, '/')}" if found is not None else None
+
+
+def temporary_place(path: Path) -> Path:
+    """Return the path next to which temporary files are: for one in a store, on this machine."""
+    return path if isinstance(path, Path) else Path(tempfile.gettempdir(), "bpe_tokenizer-upload")
 
 
 def unfinished(path: Path) -> list[Path]:
@@ -308,6 +336,7 @@ def unfinished(path: Path) -> list[Path]:
 
 def remove_abandoned(path: Path) -> None:
     """Remove the temporary files of a file, or of all files of a directory, whose writers were killed."""
+    path = temporary_place(path)
     found = list(path.iterdir()) if path.is_dir() else unfinished(path)
     for temporary in found:
         if _TEMPORARY.fullmatch(temporary.name):
@@ -341,8 +370,8 @@ def flush_directory(directory: Path) -> None:
     Raises:
         WriteError: They cannot be written.
     """
-    if not hasattr(os, "O_DIRECTORY"):
-        return  # Windows cannot flush directories
+    if not hasattr(os, "O_DIRECTORY") or not isinstance(directory, Path):
+        return  # Windows cannot flush directories, and stores need not
     with write_errors(directory), contextlib.suppress(PermissionError):
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -16,7 +16,8 @@ __all__ = ["merge_manifests"]
 
 def merge_manifests(
     output: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The directory of the parts.", show_default=False)
+        Path,
+        typer.Argument(metavar="DIR", help="Directory of the parts, or its URL.", show_default=False),
     ],
     of: Annotated[int | None, option("N", "Number of parts, to name those that are missing.")] = None,
     verify: Annotated[

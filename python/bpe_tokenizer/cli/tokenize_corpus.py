@@ -11,6 +11,7 @@ import typer
 
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer import corpus as corpora
+from bpe_tokenizer.atomic import url_of
 from bpe_tokenizer.cli.options import (
     OUTPUT,
     AllowedSpecial,
@@ -47,7 +48,7 @@ def tokenize_corpus(
             "Text, JSON Lines, Parquet or Arrow; patterns such as 'data/*.gz'; - is standard input.",
         ),
     ],
-    output: Annotated[Path, option("DIR", "Directory for the token files.", names=OUTPUT)],
+    output: Annotated[Path, option("DIR", "Directory for the token files, or a URL.", names=OUTPUT)],
     format_: Annotated[Any, choice(FORMATS, "--format", help="Format of the token files.")] = "nanogpt",
     eos_token: Annotated[
         str | None,
@@ -188,5 +189,5 @@ def print_result(made: corpora.TokenizedCorpus, output: Path, as_json: bool, qui
         kept = f", {count_noun(made.kept, 'shard')} kept from an earlier run" if made.kept else ""
         print(
             f"{count_noun(made.documents, 'document')}, {count_noun(made.tokens, 'token')} ({made.dtype}) "
-            f"in {output}, {count_noun(len(made.files), 'file')}{skipped}{kept}"
+            f"in {url_of(output) or output}, {count_noun(len(made.files), 'file')}{skipped}{kept}"
         )

@@ -20,6 +20,7 @@ from bpe_tokenizer.atomic import (
     flush_directory,
     is_temporary,
     make_directory,
+    temporary_place,
     write_atomically,
     write_errors,
 )
@@ -28,8 +29,10 @@ from bpe_tokenizer.corpus.input_list import run_changes
 from bpe_tokenizer.corpus.joining import joined_files, training_files, unlink_training_name
 from bpe_tokenizer.corpus.manifest import MANIFEST, UnitRecord, count_of, manifest_of, read_json
 from bpe_tokenizer.corpus.plan import Plan, unit_stem
+from bpe_tokenizer.corpus.remote_path import RemotePath
 from bpe_tokenizer.corpus.result import TokenizedCorpus
 from bpe_tokenizer.corpus.skipped_rows import SKIPPED
+from bpe_tokenizer.corpus.stages import in_threads
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 
@@ -71,7 +74,12 @@ class CorpusDirectory:
             WriteError: Another run without parts writes into the directory, or it cannot be written.
         """
         make_directory(path)
-        lock = DirectoryLock(path, RUN_LOCK) if plan.unit_bytes is None else None
+        is_local = isinstance(path, Path)
+        if overwrite and not is_local:
+            raise OptionError(
+                f"overwrite is not possible in a store, which has no locks: remove {path} before"
+            )
+        lock = DirectoryLock(path, RUN_LOCK) if plan.unit_bytes is None and is_local else None
         directory = cls(path, plan.digest, len(plan.units), lock)
         try:
             with write_errors(path):
@@ -95,7 +103,9 @@ class CorpusDirectory:
             CorpusError: The plan cannot be read.
             OptionError: The directory has none.
         """
-        if not os.path.exists(path / _PLAN):  # noqa: PTH110 (False for a name that no file can have)
+        # `os.path.exists` is False for a name that no file can have.
+        exists = os.path.exists if isinstance(path, Path) else RemotePath.exists
+        if not exists(path / _PLAN):
             raise OptionError(
                 f"{path} holds no {_PLAN}, which a run in parts writes (tokenize-corpus --part I --of N)"
             )
@@ -114,6 +124,11 @@ class CorpusDirectory:
         if self.lock is not None:
             self.lock.release()
 
+    @property
+    def scratch(self) -> Path:
+        """A directory for temporary files: this one, or for a store one of this machine."""
+        return temporary_place(self.path / _PLAN).parent
+
     def check(self) -> None:
         """Check that no other run has taken over the directory.
 
@@ -122,6 +137,13 @@ class CorpusDirectory:
         """
         if self.lock is not None:
             self.lock.check()
+        elif not isinstance(self.path, Path):
+            with write_errors(self.path / _PLAN):
+                if checksum(self.path / _PLAN) != self.digest:
+                    raise WriteError(
+                        f"{self.path}: another run has replaced {_PLAN}; this one writes nothing more. "
+                        "Start it again in another directory"
+                    )
 
     def committed(self, unit: int) -> UnitRecord | None:
         """Return the record of a complete unit, whatever has become of its shards; None for another unit."""
@@ -175,13 +197,16 @@ class CorpusDirectory:
         missing: list[int] = []
         damaged: list[int] = []
         first = ""
-        for unit in range(self.units):
+
+        def look(unit: int) -> tuple[UnitRecord | None, list[str]]:
             record = self.committed(unit)
+            return record, [] if record is None else record.damaged(self._record_path(unit), verify)
+
+        for unit, (record, broken) in enumerate(in_threads(look, range(self.units))):
             if record is None:
                 missing.append(unit)
                 continue
             records.append(record)
-            broken = record.damaged(self._record_path(unit), verify)
             if broken:
                 first = first or broken[0]
                 damaged.append(unit)
@@ -279,7 +304,8 @@ def _differing(path: Path, plan: Plan) -> str:
         if is_whole:
             return f"{path} holds a run in parts ({_PLAN}); write to another directory, or run its parts"
         return f"{path} holds a run without parts ({_PLAN}); write the parts to a new directory"
-    what, advice = ("shards", ", or overwrite this one") if is_whole else ("parts", "")
+    what = "shards" if is_whole else "parts"
+    advice = ", or overwrite this one" if is_whole and isinstance(path, Path) else ""
     differing = f"it differs in: {changes}"
     return f"{path} holds the {what} of another run ({differing}); write to another directory{advice}"
 

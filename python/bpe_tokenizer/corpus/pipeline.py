@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bpe_tokenizer.arguments import check_flag, check_integer, check_path, processors_for
+from bpe_tokenizer.arguments import check_flag, check_integer, processors_for
 from bpe_tokenizer.corpus.byte_sizes import byte_size
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.joining import write_meta
 from bpe_tokenizer.corpus.options import CorpusFileArguments, ShardOptions
 from bpe_tokenizer.corpus.plan import plan_units
+from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent
 from bpe_tokenizer.corpus.settings import CorpusSettings
@@ -60,7 +61,8 @@ def tokenize_corpus(
         inputs: Files of text, JSON Lines, Parquet or Arrow; all but Parquet may be compressed (gzip, xz,
             Zstandard, bzip2). Also directories, patterns such as `"data/**/*.jsonl.gz"`, URLs such as
             `"s3://bucket/data"`, and `"-"` for standard input.
-        output: A directory for the shards, `tokens-00000.bin` and so on, and `manifest.json`.
+        output: A directory for the shards, `tokens-00000.bin` and so on, and `manifest.json`; or a URL of
+            one, such as `"s3://bucket/tokens"`.
         tokenizer: Encodes the documents.
         format: `"nanogpt"`, `"llm.c"`, `"megatron"`, `"olmo"`, `"datatrove"`, `"mds"`, `"litdata"`, `"npy"`
             or `"parquet"`.
@@ -112,7 +114,7 @@ def tokenize_corpus(
     overwrite, verify = check_flag("overwrite", overwrite), check_flag("verify", verify)
     chosen = _check_part(part, of, overwrite)
     size = byte_size("unit_bytes", unit_bytes)
-    path = check_path("output", output)
+    path = output_path(output)
     sources = find_sources(inputs, read, settings.recognized(tokenizer))
     processors_for(threads)
     plan = plan_units(sources, settings, size if chosen else None)
@@ -141,7 +143,7 @@ def merge_manifests(
     It lists the shards of all units in order. Any process may write it, also again: the bytes are the same.
 
     Args:
-        output: The output directory of the parts.
+        output: The output directory of the parts, or its URL.
         of: The number of parts, to name the parts that are missing.
         verify: Compare the hashes of all files too, not only their sizes and times.
 
@@ -155,7 +157,7 @@ def merge_manifests(
 
     `tokenize_corpus` has an example.
     """
-    path = check_path("output", output)
+    path = output_path(output)
     count = None if of is None else check_integer("of", of, 1)
     directory = CorpusDirectory.of_parts(path)
     records = directory.records(count, check_flag("verify", verify))

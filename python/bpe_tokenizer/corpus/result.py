@@ -21,7 +21,7 @@ class TokenizedCorpus(NamedTuple):
 
     Args:
         files: The token files, in the order of the documents; with `val_fraction` those that the training
-            program reads.
+            program reads. Of an output at a URL, `str` gives theirs.
         documents: Number of documents.
         tokens: Number of ids, with those of EOS.
         skipped: Number of bad rows that were skipped.

@@ -7,8 +7,10 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["ordered_map"]
+__all__ = ["in_threads", "ordered_map"]
 
+# Files that are looked at, at the same time: each takes some milliseconds of a store or a network.
+_LOOKS = 16
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -89,3 +91,12 @@ def _call(work: Callable[[_Item], _Result], item: _Item) -> Callable[[], _Result
 
 def _is_ready(future: Future[_Result] | None) -> bool:
     return future is None or future.done()
+
+
+def in_threads(look: Callable[[_Item], _Result], items: Iterable[_Item]) -> Generator[_Result, None, None]:
+    """Apply a function that waits for storage to many items, some at the same time, and yield the results.
+
+    >>> list(in_threads(str, range(3)))
+    ['0', '1', '2']
+    """
+    return ordered_map(look, items, workers=_LOOKS, size=lambda _: 1, limit=2 * _LOOKS)

@@ -17,8 +17,10 @@ from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.joining import write_meta
 from bpe_tokenizer.corpus.manifest import MANIFEST, UnitRecord
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
+from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
 from bpe_tokenizer.corpus.settings import tokenizer_digest
+from bpe_tokenizer.corpus.stages import in_threads
 from bpe_tokenizer.corpus.unit_shards import UnitShards
 from bpe_tokenizer.corpus.writing import write_shards
 from bpe_tokenizer.errors import OptionError
@@ -75,7 +77,7 @@ def run_unit(
     if tokenizer_digest(tokenizer) != plan.settings.tokenizer:
         raise OptionError("the tokenizer is not that of the plan")
     encoder = BatchEncoder(tokenizer, plan.settings, threads)
-    with CorpusDirectory.open(Path(output), plan) as directory:
+    with CorpusDirectory.open(output_path(output), plan) as directory:
         record = _write_unit(directory, plan, encoder, RunReport(ProgressBar(None)), verify, unit)
     if plan.settings.has_meta:
         write_meta(directory.path, tokenizer)
@@ -165,7 +167,7 @@ def run_units(
     """
     with write_errors(directory.path):
         remove_abandoned(directory.path)
-    found = [directory.resume(unit.number, verify) for unit in units]
+    found = list(in_threads(lambda unit: directory.resume(unit.number, verify), units))
     kept = sum(len(record.shards) for record in found)
     if kept and not plan.is_regular:
         raise OptionError(

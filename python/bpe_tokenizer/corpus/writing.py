@@ -72,7 +72,7 @@ def write_shards(
         )
         if seed is not None:
             encoded = stack.enter_context(
-                closing(shuffle_documents(encoded, seed, store.directory.path, settings.dtype, kept))
+                closing(shuffle_documents(encoded, seed, store.directory.scratch, settings.dtype, kept))
             )
         packed = ordered_map(packer.add, encoded, workers=1, size=_id_bytes, limit=_ID_BYTES)
         stack.enter_context(closing(packed))

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from bpe_tokenizer.arguments import check_flag, check_integer, check_path
+from bpe_tokenizer.arguments import check_flag, check_integer
 from bpe_tokenizer.atomic import check_writable, write_errors
 from bpe_tokenizer.corpus.byte_sizes import byte_size
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
+from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
 from bpe_tokenizer.corpus.settings import CorpusSettings
@@ -73,11 +74,16 @@ def tokenize_units(
     size = byte_size("unit_bytes", unit_bytes)
     check_integer("threads", threads, 1)
     check_flag("verify", verify)
-    path = check_path("output", output)
+    path = output_path(output)
     check_writable(path, is_directory=True)
     path = path.absolute()
     rows = None
     if write_rows is not None:
+        if not isinstance(path, Path):
+            raise OptionError(
+                f"the rows of a dataset pass through files next to the output, so {path} must be a "
+                "directory of these machines; or write the rows to Parquet files, and give those as the input"
+            )
         rows = path.with_name(f"{path.name}.rows")
         _write_rows(write_rows, rows)
         inputs = sorted(rows.rglob("*.parquet"))
@@ -115,7 +121,7 @@ def _run_units(tasks: Tasks, work: _Work, bar: ProgressBar, on_event: OnEvent | 
         for _, record in tasks.run(_run_unit, work, units):
             yield record
 
-    with CorpusDirectory.open(Path(work.output), plan) as directory:
+    with CorpusDirectory.open(output_path(work.output), plan) as directory:
         _, kept, report = run_units(directory, plan, plan.units, write, work.verify, bar, on_event)
         made = directory.finish(directory.records(), kept)
         report.end(made)

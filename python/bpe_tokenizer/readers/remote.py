@@ -12,7 +12,15 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from bpe_tokenizer.errors import CorpusError, CorpusFileNotFoundError, MissingDependencyError, TokenizerError
 from bpe_tokenizer.libraries import import_library
 
-__all__ = ["RemoteFile", "find_remote", "is_url", "local_path", "open_remote"]
+__all__ = [
+    "RemoteFile",
+    "described",
+    "file_system",
+    "find_remote",
+    "is_url",
+    "local_path",
+    "open_remote",
+]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://\S+", re.ASCII)
 _MAX_URL = 4096
@@ -82,7 +90,7 @@ def find_remote(url: str) -> list[RemoteFile]:
         CorpusError: There is no such file, or the file system refuses.
         MissingDependencyError: `fsspec`, or the library of the protocol, is not installed.
     """
-    system, path = _system(url)
+    system, path = file_system(url)
     with _errors(url):
         # In a URL of the web, "?" starts a query.
         if not url.lower().startswith("http") and any(each in path for each in "*?["):
@@ -101,7 +109,7 @@ def find_remote(url: str) -> list[RemoteFile]:
                 }
                 if not found:
                     raise CorpusError(f"the directory {url[:_MAX_SHOWN]} has no files")
-        return [_described(system, name, found[name]) for name in sorted(found)]
+        return [described(system, name, found[name]) for name in sorted(found)]
 
 
 def open_remote(url: str) -> BinaryIO:
@@ -111,12 +119,18 @@ def open_remote(url: str) -> BinaryIO:
         CorpusError: It cannot be opened.
         MissingDependencyError: `fsspec`, or the library of the protocol, is not installed.
     """
-    system, path = _system(url)
+    system, path = file_system(url)
     with _errors(url):
         return cast("BinaryIO", system.open(path, "rb"))
 
 
-def _system(url: str) -> tuple[Any, str]:
+def file_system(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL, and the path in it.
+
+    Raises:
+        CorpusError: The file system refuses.
+        MissingDependencyError: `fsspec`, or the library of the protocol, is not installed.
+    """
     fsspec = import_library("fsspec", "remote")
     try:
         with _errors(url):
@@ -133,7 +147,8 @@ def _is_hidden(path: str) -> bool:
     return any(part.startswith(".") for part in path.split("/"))
 
 
-def _described(system: Any, path: str, info: Any) -> RemoteFile:
+def described(system: Any, path: str, info: Any) -> RemoteFile:
+    """Return a file of a file system, from what its `info` says."""
     change = next((info[name] for name in _CHANGES if info.get(name) is not None), 0)
     return RemoteFile(str(system.unstrip_protocol(path)), int(info.get("size") or 0), _number(change))
 
