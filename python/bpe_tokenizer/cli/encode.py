@@ -153,7 +153,7 @@ class _Progress:
         """Yield ids, and report them."""
         for ids in blocks:
             self._tokens += ids.size
-            self._report.progress(self._read, 0, self._tokens)
+            self._report.progress(0, self._read, 0, self._tokens)
             yield ids
 
 

@@ -59,6 +59,7 @@ def tokenize_corpus(
         ),
     ] = None,
     no_eos: Annotated[bool, typer.Option("--no-eos", help="Add no token after documents.")] = False,
+    bos_token: Annotated[str | None, option("TOKEN", "Special token to add before each document.")] = None,
     shard_tokens: Annotated[
         int, typer.Option(metavar="N", help="Maximum tokens of a file; 0 is the maximum of the format.")
     ] = 100_000_000,
@@ -71,6 +72,17 @@ def tokenize_corpus(
         int | None,
         option("SEED", "Write the documents in a random order: of all, or with --part of each unit."),
     ] = None,
+    sample: Annotated[
+        float | None, option("X", "Part of the documents to take, such as 0.01; a hash of the text decides.")
+    ] = None,
+    limit: Annotated[int | None, option("N", "Take the first N documents.")] = None,
+    max_tokens: Annotated[int | None, option("N", "Take the first documents, with N tokens at most.")] = None,
+    min_document_tokens: Annotated[int | None, option("N", "Skip documents with fewer tokens.")] = None,
+    max_document_tokens: Annotated[int | None, option("N", "Skip documents with more tokens.")] = None,
+    index: Annotated[
+        bool,
+        typer.Option("--index", help="Write start, end, source and row of each document to .index.csv.gz."),
+    ] = False,
     val_fraction: Annotated[
         float | None,
         option(
@@ -131,11 +143,18 @@ def tokenize_corpus(
         format_,
         append_eos=not no_eos,
         eos_token=eos_token,
+        bos_token=bos_token,
         shard_tokens=shard_tokens or None,
         dtype=dtype,
         allowed_special=allowed_special_argument(allowed_special),
         **options,
         shuffle=shuffle,
+        sample=sample,
+        limit=limit,
+        max_tokens=max_tokens,
+        min_document_tokens=min_document_tokens,
+        max_document_tokens=max_document_tokens,
+        index=index,
         val_fraction=val_fraction,
         pack=pack,
         pack_strategy=pack_strategy,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy.typing as npt
 
 from bpe_tokenizer.arguments import processors_for, thread_count
 from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.corpus.validation import is_validation
+from bpe_tokenizer.corpus.validation import is_sampled, is_validation, select_documents
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.readers import BadRow, DocumentBatch
 from bpe_tokenizer.tokenizer import BPETokenizer
@@ -33,6 +35,8 @@ class EncodedBatch(NamedTuple):
         bad: The rows that were skipped.
         bytes_read: The number of stored bytes read so far.
         validation: Which documents are for validation; None for no division.
+        origins: The input and the row of each document, two columns, where `shuffle_documents` has mixed
+            those of several inputs.
     """
 
     input: int
@@ -42,6 +46,24 @@ class EncodedBatch(NamedTuple):
     bad: tuple[BadRow, ...]
     bytes_read: int
     validation: npt.NDArray[np.bool_] | None = None
+    origins: npt.NDArray[np.int64] | None = None
+
+    def places(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Return the input and the row of some documents."""
+        if self.origins is not None:
+            return map(tuple, self.origins[start:end].tolist())
+        return zip(repeat(self.input), self.rows[start:end].tolist(), strict=False)
+
+    def head(self, count: int) -> EncodedBatch:
+        """Return the first documents, and the rows that were skipped before the next one."""
+        place = (self.input, int(self.rows[count]))
+        return self._replace(
+            ids=self.ids[: self.offsets[count]],
+            offsets=self.offsets[: count + 1],
+            rows=self.rows[:count],
+            bad=tuple(row for row in self.bad if row[:2] < place),
+            validation=None if self.validation is None else self.validation[:count],
+        )
 
 
 class BatchEncoder:
@@ -60,8 +82,8 @@ class BatchEncoder:
             allowed = set(allowed)
         self._encoder = compiled.encoder
         self._special = resolve_allowed_special(compiled, (), allowed)
-        self._suffix = () if settings.eos_id is None else (settings.eos_id,)
-        self._val_fraction = settings.val_fraction
+        self._added = (_as_ids(settings.bos_id), _as_ids(settings.eos_id))
+        self._settings = settings
         self.threads = threads
         self._threads = thread_count(threads)
         processors = processors_for(threads)
@@ -73,12 +95,46 @@ class BatchEncoder:
         return batch.data.nbytes > _LARGE
 
     def encode(self, batch: DocumentBatch) -> EncodedBatch:
-        """Encode a batch."""
+        """Encode a batch, without the documents that the settings leave out."""
+        settings = self._settings
+        if settings.sample is not None:
+            chosen = is_sampled(batch.data, batch.offsets, settings.sample)
+            data, lengths = select_documents(batch.data, np.diff(batch.offsets), chosen)
+            batch = batch._replace(data=data, offsets=_offsets(lengths), rows=batch.rows[chosen])
         threads = self._threads if self.is_large(batch) else self._threads_of_call
-        found = self._encoder.encode_rows(
-            batch.data, batch.offsets, self._special, threads, ((), self._suffix)
-        )
+        found = self._encoder.encode_rows(batch.data, batch.offsets, self._special, threads, self._added)
         validation = None
-        if self._val_fraction is not None:
-            validation = is_validation(batch.data, batch.offsets, self._val_fraction)
-        return EncodedBatch(batch.input, *found, batch.rows, batch.bad, batch.bytes_read, validation)
+        if settings.val_fraction is not None:
+            validation = is_validation(batch.data, batch.offsets, settings.val_fraction)
+        encoded = EncodedBatch(batch.input, *found, batch.rows, batch.bad, batch.bytes_read, validation)
+        return self._of_good_length(encoded)
+
+    def _of_good_length(self, batch: EncodedBatch) -> EncodedBatch:
+        """Skip the documents that have too few ids or too many, as bad rows are skipped."""
+        least, most = self._settings.min_document_tokens, self._settings.max_document_tokens
+        lengths = np.diff(batch.offsets)
+        own = lengths - sum(map(len, self._added))
+        chosen = (own >= (least or 0)) & (own <= (most or own))
+        if chosen.all():
+            return batch
+        limits = f"min_document_tokens is {least}, max_document_tokens {most}"
+        skipped = [
+            BadRow(batch.input, row, f"has {count} tokens: {limits}")
+            for row, count in zip(batch.rows[~chosen].tolist(), own[~chosen].tolist(), strict=True)
+        ]
+        ids, lengths = select_documents(batch.ids, lengths, chosen)
+        return batch._replace(
+            ids=ids,
+            offsets=_offsets(lengths),
+            rows=batch.rows[chosen],
+            bad=tuple(sorted([*batch.bad, *skipped])),
+            validation=None if batch.validation is None else batch.validation[chosen],
+        )
+
+
+def _as_ids(token: int | None) -> tuple[int, ...]:
+    return () if token is None else (token,)
+
+
+def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(lengths)])

@@ -20,12 +20,19 @@ class _UnitArguments(TypedDict, total=False):
     dtype: TokenType | None
     allowed_special: AllowedSpecial
     shuffle: int | None
+    bos_token: str | None
+    min_document_tokens: int | None
+    max_document_tokens: int | None
+    sample: float | None
+    index: bool
 
 
 class _DivisionArguments(TypedDict, total=False):
     val_fraction: float | None
     pack: int | None
     pack_strategy: PackStrategy
+    limit: int | None
+    max_tokens: int | None
 
 
 class UnitArguments(_UnitArguments, ReadArguments, total=False):
@@ -54,6 +61,12 @@ class UnitOptions:
         allowed_special: The special tokens to recognise in documents: `"none"`, `"all"` or a set.
         shuffle: A seed, from 0, to write the documents in a random order: of the whole corpus, or with `part`
             and on engines of each unit. None keeps their order.
+        bos_token: A special token to add before each document; None for none.
+        min_document_tokens: Documents with fewer tokens, without those that are added, are skipped as bad
+            rows are: counted, and listed in `skipped.jsonl`.
+        max_document_tokens: The same for documents with more tokens.
+        sample: The part of the documents to take, on average, such as 0.01. A hash of the text decides.
+        index: Whether to write `start,end,id,src,loc` of each document to `.index.csv.gz` beside a shard.
     """
 
     append_eos: bool = True
@@ -62,6 +75,11 @@ class UnitOptions:
     dtype: TokenType | None = None
     allowed_special: AllowedSpecial = "none"
     shuffle: int | None = None
+    bos_token: str | None = None
+    min_document_tokens: int | None = None
+    max_document_tokens: int | None = None
+    sample: float | None = None
+    index: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,6 +94,8 @@ class ShardOptions(UnitOptions):
             `PackedSequences`. None packs nothing.
         pack_strategy: `"concat"` concatenates the documents and cuts every `pack` ids; `"best-fit"` keeps
             documents whole where they fit.
+        limit: Take only the first documents, at most this number, before they are shuffled.
+        max_tokens: Take only the first documents, with at most this number of ids, before they are shuffled.
 
     >>> ShardOptions(pack=2048).pack_strategy
     'concat'
@@ -84,3 +104,5 @@ class ShardOptions(UnitOptions):
     val_fraction: float | None = None
     pack: int | None = None
     pack_strategy: PackStrategy = "concat"
+    limit: int | None = None
+    max_tokens: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import ShardWriter
 from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
-from bpe_tokenizer.corpus.validation import SplitShard
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import BadRow, Position
 
@@ -43,16 +42,24 @@ class ShardPacker:
         settings: The settings of the run.
         names: The name of each input, for messages.
         start: The position of the last document of the finished shards.
+        sources: The name of each input in the index; None for no index.
     """
 
     def __init__(
-        self, store: UnitShards, settings: CorpusSettings, names: Sequence[str], start: Position
+        self,
+        store: UnitShards,
+        settings: CorpusSettings,
+        names: Sequence[str],
+        start: Position,
+        sources: Sequence[str] | None = None,
     ) -> None:
         self._store = store
         self._format = settings.shard_format
         self._dtype = settings.dtype
+        self._is_split = settings.val_fraction is not None
         self._limit = settings.shard_tokens
         self._names = names
+        self._sources = sources
         self._writer: ShardWriter | None = None
         self._files: list[AtomicFile] = []
         self._full: list[FullShard] = []
@@ -112,8 +119,7 @@ class ShardPacker:
         while start < len(lengths):
             end = documents_that_fit(batch.offsets, start, self._tokens, self._limit)
             if end > start:
-                chosen = batch.validation[start:end] if batch.validation is not None else None
-                self._write(batch.ids[batch.offsets[start] : batch.offsets[end]], lengths[start:end], chosen)
+                self._write(batch, lengths, start, end)
                 row = int(batch.rows[end - 1])
                 while bad < len(batch.bad) and batch.bad[bad][:2] < (batch.input, row):
                     self._skip(batch.bad[bad])
@@ -140,20 +146,18 @@ class ShardPacker:
         self._skipped.append(row)
         self._skipped_rows += 1
 
-    def _write(
-        self,
-        ids: npt.NDArray[np.uint32],
-        lengths: npt.NDArray[np.int64],
-        validation: npt.NDArray[np.bool_] | None,
-    ) -> None:
+    def _write(self, batch: EncodedBatch, lengths: npt.NDArray[np.int64], start: int, end: int) -> None:
+        ids, lengths = batch.ids[batch.offsets[start] : batch.offsets[end]], lengths[start:end]
+        more: list[Any] = []
+        if self._is_split:
+            more.append(None if batch.validation is None else batch.validation[start:end])
+        if self._sources is not None:
+            more.append([f"{self._sources[place]},{row}" for place, row in batch.places(start, end)])
         with write_errors(self._store.directory.path):
             if self._writer is None:
                 self._files = self._store.open(self._format.suffixes)
                 self._writer = self._format.open([file.stream for file in self._files], self._dtype)
-            if isinstance(self._writer, SplitShard):
-                self._writer.write(ids, lengths, validation)
-            else:
-                self._writer.write(ids, lengths)
+            self._writer.write(ids, lengths, *more)
         self._documents += len(lengths)
         self._tokens += len(ids)
         self.documents += len(lengths)

@@ -113,6 +113,11 @@ def tokenize_corpus(
     settings = CorpusSettings.of(tokenizer, read, format, **vars(pick(ShardOptions, options)))
     overwrite, verify = check_flag("overwrite", overwrite), check_flag("verify", verify)
     chosen = _check_part(part, of, overwrite)
+    if chosen and (settings.limit is not None or settings.max_tokens is not None):
+        raise OptionError(
+            "limit and max_tokens count the documents of the whole corpus, which a part does not know; "
+            "take a sample, or write without part"
+        )
     size = byte_size("unit_bytes", unit_bytes)
     path = output_path(output)
     sources = find_sources(inputs, read, settings.recognized(tokenizer))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from bpe_tokenizer.corpus.index import INDEX_SUFFIX
 from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.shards import TokenType
 from bpe_tokenizer.errors import shorten
@@ -56,7 +57,13 @@ class TokenizedCorpus(NamedTuple):
             kept: Number of shards that an earlier run had finished.
         """
         return cls(
-            [directory / name for record in records for shard in record.shards for name in shard.files],
+            [
+                directory / name
+                for record in records
+                for shard in record.shards
+                for name in shard.files
+                if not name.endswith(INDEX_SUFFIX)
+            ],
             sum(record.documents for record in records),
             sum(record.tokens for record in records),
             sum(record.skipped or 0 for record in records),

@@ -7,14 +7,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bpe_tokenizer.arguments import check_integer
+from bpe_tokenizer.arguments import check_flag, check_integer
 from bpe_tokenizer.corpus.checksums import digest
+from bpe_tokenizer.corpus.index import indexed_format
 from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
 from bpe_tokenizer.corpus.packed_shards import check_pack, check_pack_strategy, packed_format
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType, choose_token_type
 from bpe_tokenizer.corpus.streaming import INDEX, INDEXED_FORMATS
-from bpe_tokenizer.corpus.validation import check_val_fraction, split_format
+from bpe_tokenizer.corpus.validation import check_fraction, split_format
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.options import ReadOptions, pick, takes
@@ -44,6 +45,13 @@ class CorpusSettings:
         pack: The number of ids of a packed sequence; None for no packing.
         pack_strategy: How documents are packed.
         pad_id: Fills packed sequences that are shorter.
+        bos_id: The id before each document; None for none.
+        min_document_tokens: A document with fewer ids is skipped.
+        max_document_tokens: A document with more ids is skipped.
+        sample: The part of the documents that is taken; None for all.
+        limit: The number of documents that are taken; None for all.
+        max_tokens: The number of ids that are taken; None for all.
+        index: Whether each shard has an index of its documents.
 
     >>> tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<|eos|>"], verbose=False)
     >>> settings = CorpusSettings.of(tokenizer, format="llm.c")
@@ -63,6 +71,13 @@ class CorpusSettings:
     pack: int | None = None
     pack_strategy: PackStrategy = "concat"
     pad_id: int = 0
+    bos_id: int | None = None
+    min_document_tokens: int | None = None
+    max_document_tokens: int | None = None
+    sample: float | None = None
+    limit: int | None = None
+    max_tokens: int | None = None
+    index: bool = False
 
     @classmethod
     @takes(ShardOptions)
@@ -95,7 +110,7 @@ class CorpusSettings:
         if shuffle is not None:
             shuffle = check_integer("shuffle", shuffle, 0, maximum=2**64 - 1)
         if val_fraction is not None:
-            val_fraction = check_val_fraction(val_fraction)
+            val_fraction = check_fraction("val_fraction", val_fraction)
             if format in INDEXED_FORMATS:
                 raise OptionError(
                     f"{format} lists all shards of a directory in one {INDEX}, so val_fraction cannot divide "
@@ -119,6 +134,12 @@ class CorpusSettings:
             pack,
             chosen.pack_strategy,
             next((each for each in (tokenizer.pad_token_id, eos_id) if each is not None), 0),
+            None if chosen.bos_token is None else _special_id(tokenizer, "bos_token", chosen.bos_token),
+            *_document_limits(chosen),
+            None if chosen.sample is None else check_fraction("sample", chosen.sample),
+            None if chosen.limit is None else check_integer("limit", chosen.limit, 1),
+            None if chosen.max_tokens is None else check_integer("max_tokens", chosen.max_tokens, 1),
+            _check_index(chosen),
         )
 
     @property
@@ -127,6 +148,8 @@ class CorpusSettings:
         found = FORMATS[self.format]
         if self.pack is not None:
             found = packed_format(self.format, self.pack, self.pack_strategy, self.pad_id)
+        if self.index:
+            found = indexed_format(found)
         return found if self.val_fraction is None else split_format(found)
 
     def recognized(self, tokenizer: BPETokenizer) -> Collection[str]:
@@ -160,6 +183,13 @@ class CorpusSettings:
             "pack_strategy": None if self.pack is None else self.pack_strategy,
             "pad_id": None if self.pack is None else self.pad_id,
             "tokenizer": self.tokenizer,
+            "bos_id": self.bos_id,
+            "min_document_tokens": self.min_document_tokens,
+            "max_document_tokens": self.max_document_tokens,
+            "sample": self.sample,
+            "limit": self.limit,
+            "max_tokens": self.max_tokens,
+            "index": self.index,
         }
 
 
@@ -180,9 +210,31 @@ def _eos_id(tokenizer: BPETokenizer, eos_token: str | None) -> int | None:
             f"{', ...' if len(special) > 3 else ''}): name one with eos_token='...', or let documents "
             "run together with append_eos=False (--no-eos)"
         )
-    if eos_token not in special:
+    return _special_id(tokenizer, "eos_token", eos_token)
+
+
+def _special_id(tokenizer: BPETokenizer, argument: str, token: str) -> int:
+    special = tokenizer.special_tokens
+    if token not in special:
         raise SpecialTokenError(
-            f"eos_token is {eos_token!r}, which is not a special token of the tokenizer; it has "
+            f"{argument} is {token!r}, which is not a special token of the tokenizer; it has "
             f"{', '.join(map(repr, special)) or 'none'}"
         )
-    return special[eos_token]
+    return special[token]
+
+
+def _document_limits(chosen: ShardOptions) -> tuple[int | None, int | None]:
+    least, most = chosen.min_document_tokens, chosen.max_document_tokens
+    if least is not None:
+        least = check_integer("min_document_tokens", least, 0)
+    if most is not None:
+        most = check_integer("max_document_tokens", most, least or 1)
+    return least, most
+
+
+def _check_index(chosen: ShardOptions) -> bool:
+    if check_flag("index", chosen.index) and chosen.pack is not None:
+        raise OptionError(
+            "packed sequences have no index of documents, which are cut there; write the index without pack"
+        )
+    return chosen.index

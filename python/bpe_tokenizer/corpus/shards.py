@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from bpe_tokenizer.corpus.document_ends import DatatroveShard, OlmoShard
 from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, FlatShard, LlmCShard, NumpyShard
@@ -31,8 +30,9 @@ _MEGATRON_INT32_VOCABULARY = 65_500
 class ShardWriter(Protocol):
     """Writes a shard incrementally. The files do not depend on how the documents are divided into calls."""
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        """Add documents: their ids in sequence, and the number of ids of each."""
+    @property
+    def write(self) -> Callable[..., None]:
+        """Adds documents: their ids in sequence, and the number of ids of each."""
 
     def finish(self) -> None:
         """Write the end of the files."""

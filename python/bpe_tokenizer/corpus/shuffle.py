@@ -38,18 +38,21 @@ _BATCH_IDS = 1 << 20
 _HEADER = struct.Struct("<QQ")
 # The bit of a key that tells whether the document is for validation, if documents are divided.
 _VALIDATION = np.uint64(1)
+# An origin is the index of the input and the row.
+_ROW_BITS = 40
 
 
 class _Documents(NamedTuple):
-    """Documents with their keys, lengths and ids, which may be stored in 16 bits."""
+    """Documents with their keys, lengths, origins and ids, which may be stored in 16 bits."""
 
     keys: npt.NDArray[np.uint64]
     lengths: npt.NDArray[np.int64]
+    origins: npt.NDArray[np.int64]
     ids: npt.NDArray[Any]
 
     @property
     def nbytes(self) -> int:
-        return self.keys.nbytes + self.lengths.nbytes + self.ids.nbytes
+        return sum(array.nbytes for array in self)
 
     def take(self, order: npt.NDArray[np.intp]) -> _Documents:
         """Return some documents, in this order."""
@@ -59,7 +62,7 @@ class _Documents(NamedTuple):
         total = int(ends[-1]) if len(ends) else 0
         # Where each id is: its place in the result, moved by the distance of its document.
         places = np.arange(total) + np.repeat(starts[order] - (ends - lengths), lengths)
-        return _Documents(self.keys[order], lengths, self.ids[places])
+        return _Documents(self.keys[order], lengths, self.origins[order], self.ids[places])
 
 
 def document_keys(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
@@ -110,7 +113,8 @@ def shuffle_documents(
                 keys = document_keys(seed, number, len(lengths))
                 if batch.validation is not None:
                     keys = keys & ~_VALIDATION | batch.validation
-                yield _Documents(keys, lengths, batch.ids.astype(dtype, copy=False))
+                origins = batch.rows | np.int64(batch.input << _ROW_BITS)
+                yield _Documents(keys, lengths, origins, batch.ids.astype(dtype, copy=False))
             number += len(lengths)
 
     with _Buckets(directory, np.dtype(dtype), 0) as buckets:
@@ -125,7 +129,8 @@ def shuffle_documents(
             ids = found.ids[int(found.lengths[:dropped].sum()) :].astype(np.uint32, copy=False)
             validation = (found.keys[dropped:] & _VALIDATION).astype(np.bool_)
             rows = np.zeros(count - dropped, dtype=np.int64)
-            yield EncodedBatch(0, ids, offsets, rows, (), read, validation)
+            origins = np.stack(np.divmod(found.origins[dropped:], 1 << _ROW_BITS), axis=1)
+            yield EncodedBatch(0, ids, offsets, rows, (), read, validation, origins)
     nothing = np.zeros(0, dtype=np.int64)
     yield EncodedBatch(
         0, np.zeros(0, dtype=np.uint32), np.zeros(1, dtype=np.int64), nothing, tuple(bad), read
@@ -158,6 +163,7 @@ class _Bucket:
                 documents, ids = _HEADER.unpack(header)
                 yield _Documents(
                     self._read(np.uint64, documents),
+                    self._read(np.int64, documents),
                     self._read(np.int64, documents),
                     self._read(self._dtype, ids),
                 )
@@ -211,6 +217,7 @@ class _Buckets:
             part = _Documents(
                 scattered.keys[first:end],
                 scattered.lengths[first:end],
+                scattered.origins[first:end],
                 scattered.ids[id_ends[first] : id_ends[end]],
             )
             bucket = self._buckets[number]
@@ -253,6 +260,7 @@ def _sorted(blocks: list[_Documents]) -> Iterator[_Documents]:
         chosen = order[first:end]
         if len(chosen) == 1:
             begin, length = int(starts[chosen[0]]), int(whole.lengths[chosen[0]])
-            yield _Documents(whole.keys[chosen], whole.lengths[chosen], whole.ids[begin : begin + length])
+            ids = whole.ids[begin : begin + length]
+            yield _Documents(whole.keys[chosen], whole.lengths[chosen], whole.origins[chosen], ids)
         else:
             yield whole.take(chosen)

@@ -70,7 +70,7 @@ class MdsShard:
         self._types = [np.dtype(_column_type(name, dtype)).newbyteorder("<") for name in columns]
         self._config = json.dumps(_mds_config(dtype, columns), sort_keys=True).encode()
         name = getattr(self._file, "name", None)
-        directory = Path(name).parent if isinstance(name, str) else None
+        directory = Path(name).parent if isinstance(name, (str, Path)) else None
         self._samples = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 (`finish` and `abandon` close it)
         self._sizes = array("I")
         self._written = (0, 0)

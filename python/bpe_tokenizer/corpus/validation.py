@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import BinaryIO, SupportsFloat
+from itertools import compress, pairwise
+from typing import BinaryIO, SupportsFloat, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -16,32 +16,38 @@ from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 __all__ = [
     "GOLDEN_GAMMA",
     "SplitShard",
-    "check_val_fraction",
+    "check_fraction",
+    "is_sampled",
     "is_validation",
     "mixed",
     "select_documents",
     "split_format",
 ]
 
+_Item = TypeVar("_Item", np.uint8, np.uint32)
 # SplitMix64's increment, which is added before mixing.
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
-def check_val_fraction(value: object) -> float:
-    """Return the argument `val_fraction`.
+def check_fraction(name: str, value: object) -> float:
+    """Return an argument that is a part of the documents.
+
+    Args:
+        name: The argument, for messages.
+        value: Its value.
 
     Raises:
         ArgumentTypeError: It is not a number.
         OptionError: It is not between 0 and 1.
 
-    >>> check_val_fraction(0.0005)
+    >>> check_fraction("val_fraction", 0.0005)
     0.0005
     """
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
-        raise ArgumentTypeError(f"val_fraction must be a float, not {type(value).__name__}")
+        raise ArgumentTypeError(f"{name} must be a float, not {type(value).__name__}")
     fraction = float(value)
     if not 0 < fraction < 1:
-        raise OptionError(f"val_fraction is {fraction}; it must be larger than 0 and smaller than 1")
+        raise OptionError(f"{name} is {fraction}; it must be larger than 0 and smaller than 1")
     return fraction
 
 
@@ -66,11 +72,24 @@ def is_validation(
     >>> is_validation(data, np.array([0, 3, 8, 11]), 0.5).tolist()
     [False, True, False]
     """
+    return _text_hashes(data, offsets) < np.uint64(fraction * 2**64)
+
+
+def is_sampled(
+    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], fraction: float
+) -> npt.NDArray[np.bool_]:
+    """Return which documents are in a sample. A hash of the text decides, another one than for validation.
+
+    Arguments: as in `is_validation`.
+    """
+    return mixed(_text_hashes(data, offsets) + GOLDEN_GAMMA) < np.uint64(fraction * 2**64)
+
+
+def _text_hashes(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     view = np.ascontiguousarray(data).data
     checksums = [crc32(view[start:end]) for start, end in pairwise(offsets.tolist())]
     values = np.array(checksums, dtype=np.uint64) | np.diff(offsets).astype(np.uint64) << np.uint64(32)
-    chosen: npt.NDArray[np.bool_] = mixed(values + GOLDEN_GAMMA) < np.uint64(fraction * 2**64)
-    return chosen
+    return mixed(values + GOLDEN_GAMMA)
 
 
 def mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -84,9 +103,9 @@ def mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def select_documents(
-    ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """Return the ids and the lengths of some documents.
+    ids: npt.NDArray[_Item], lengths: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[_Item], npt.NDArray[np.int64]]:
+    """Return the ids, or the bytes, and the lengths of some documents.
 
     Args:
         ids: The ids of all documents, in sequence.
@@ -118,6 +137,7 @@ class SplitShard:
         ids: npt.NDArray[np.uint32],
         lengths: npt.NDArray[np.int64],
         validation: npt.NDArray[np.bool_] | None = None,
+        *origins: Sequence[str],
     ) -> None:
         """Add documents.
 
@@ -125,12 +145,14 @@ class SplitShard:
             ids: The ids of all documents, in sequence.
             lengths: The number of ids of each document.
             validation: Which of them are for validation; None for none.
+            origins: What an index has of each document.
         """
         if validation is None or not validation.any():
-            self._write(0, ids, lengths)
+            self._write(0, ids, lengths, *origins)
             return
-        self._write(0, *select_documents(ids, lengths, ~validation))
-        self._write(1, *select_documents(ids, lengths, validation))
+        for side, chosen in enumerate((~validation, validation)):
+            selected = (list(compress(each, chosen)) for each in origins)
+            self._write(side, *select_documents(ids, lengths, chosen), *selected)
 
     def finish(self) -> None:
         """Write the end of the files."""
@@ -152,9 +174,11 @@ class SplitShard:
         for writer in self._writers:
             writer.abandon()
 
-    def _write(self, side: int, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+    def _write(
+        self, side: int, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64], *origins: Sequence[str]
+    ) -> None:
         if len(lengths):
-            self._writers[side].write(ids, lengths)
+            self._writers[side].write(ids, lengths, *origins)
             documents, tokens = self._written[side]
             self._written[side] = (documents + len(lengths), tokens + len(ids))
 

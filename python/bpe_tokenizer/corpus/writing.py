@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 
 from bpe_tokenizer.corpus.batch_encoder import BatchEncoder, EncodedBatch
+from bpe_tokenizer.corpus.index import csv_field
 from bpe_tokenizer.corpus.manifest import Files
 from bpe_tokenizer.corpus.packer import ShardPacker
 from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.run_report import RunReport
+from bpe_tokenizer.corpus.selection import limited
 from bpe_tokenizer.corpus.shuffle import shuffle_documents
 from bpe_tokenizer.corpus.stages import ordered_map
 from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
@@ -51,7 +53,14 @@ def write_shards(
     # The order of shuffled documents is known when all are read.
     position = store.end if seed is None else Position()
     kept = sum(shard.documents for shard in store.shards)
-    packer = ShardPacker(store, settings, [each.name for each in inputs], position)
+    kept_tokens = sum(shard.tokens for shard in store.shards)
+    sources = None
+    if settings.index:
+        # The rows of a part of a file count from its beginning.
+        place = f"@{unit.start}" if unit.kind == "bytes" else ""
+        names = plan.names[unit.first : unit.first + unit.inputs]
+        sources = [csv_field(f"{name}{place}") for name in names]
+    packer = ShardPacker(store, settings, [each.name for each in inputs], position, sources)
     with ExitStack() as stack:
         # After success nothing is unfinished, so this does nothing.
         stack.callback(store.abandon)
@@ -70,6 +79,8 @@ def write_shards(
                 )
             )
         )
+        taken = (kept, kept_tokens) if seed is None else (0, 0)
+        encoded = stack.enter_context(closing(limited(encoded, settings.limit, settings.max_tokens, taken)))
         if seed is not None:
             encoded = stack.enter_context(
                 closing(shuffle_documents(encoded, seed, store.directory.scratch, settings.dtype, kept))
