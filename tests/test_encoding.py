@@ -98,6 +98,11 @@ def test_spans_tile_the_text(tokenizer: BPETokenizer, text: str) -> None:
     joined = [0, *(end for _, end in spans)]
     assert [start for start, _ in spans] == joined[:-1]
     assert joined[-1] == len(text)
+    for options in ({}, {"tile": False}, {"unit": "byte"}, {"add_special_tokens": True}):
+        listed = tokenizer.encode_with_offsets(text, allowed_special="all", **options)
+        arrays = tokenizer.encode_to_numpy_with_offsets(text, allowed_special="all", **options)
+        assert (arrays[0].tolist(), list(map(tuple, arrays[1].tolist()))) == listed
+        assert (arrays[0].dtype, arrays[1].dtype, arrays[1].shape[1]) == (np.uint32, np.int64, 2)
 
 
 @given(text=hard_texts)

@@ -46,9 +46,10 @@ def test_repr() -> None:
 
 UNTRAINED = """
     encode('a'); encode_to_numpy('a'); encode_bytes(b'a'); encode_batch(['a']); encode_ragged(['a']);
-    encode_with_offsets('a'); __call__('a'); __call__(['a']); decode([1]); decode_bytes([1]);
-    decode_batch([[1]]); tokenize('a'); count_tokens('a'); truncate('a', 1); split_by_tokens('a', 1);
-    get_vocab(); vocab; merges; model; convert_tokens_to_ids('a'); convert_ids_to_tokens(1);
+    encode_with_offsets('a'); encode_to_numpy_with_offsets('a'); __call__('a'); __call__(['a']);
+    decode([1]); decode_bytes([1]); decode_batch([[1]]); tokenize('a'); count_tokens('a');
+    truncate('a', 1); split_by_tokens('a', 1); get_vocab(); vocab; merges; model;
+    convert_tokens_to_ids('a'); convert_ids_to_tokens(1);
     convert_tokens_to_string(['a']); add_special_tokens(['<a>']); get_cache_stats(); clear_cache();
     save('directory'); bos_token = '<a>'; pad_token_id = 1
 """.split(";")  # noqa: SIM905

@@ -455,8 +455,14 @@ class Encoder:
         unit: Literal["char", "byte"] = "char",
         tile: bool = True,
     ) -> tuple[list[int], list[tuple[int, int]]]: ...
-    # The first character of each id's span.
-    def token_starts(self, text: str | bytes, special: _Special = ...) -> npt.NDArray[np.int64]: ...
+    # The same in arrays: the ids, and for each a row (start, end).
+    def encode_numpy_with_offsets(
+        self,
+        text: str | bytes,
+        special: _Special = ...,
+        unit: Literal["char", "byte"] = "char",
+        tile: bool = True,
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
     # The ids of the concatenated segments (text, is_trusted). Special tokens, and the added tokens with the
     # contents `markup` or that normalisation makes of trusted segments, are in trusted segments only. Each id
     # comes with the first and the last segment that it covers (for an added token: that its content covers).

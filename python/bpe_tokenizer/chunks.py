@@ -38,7 +38,7 @@ def split_by_tokens(
     Raises:
         OptionError: A single character needs more than `max_tokens` ids.
     """
-    starts = encoder.token_starts(text, special)
+    starts = encoder.encode_numpy_with_offsets(text, special)[1][:, 0]
     length = len(text)
     chunks = []
     start = end = 0

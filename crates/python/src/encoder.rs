@@ -19,7 +19,7 @@ use bpe_tokenizer_core::encoder::{
 use bpe_tokenizer_core::memory::make_room;
 use bpe_tokenizer_core::reserve::{self, append, push};
 use bpe_tokenizer_core::Result;
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyArrayMethods as _, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 use rustc_hash::FxHashSet;
@@ -39,6 +39,8 @@ pub struct Encoder {
 
 /// Ids, and for each a span (start, end) or the first and last segment.
 type WithOffsets<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);
+/// Ids, and for each a row (start, end).
+type ArraysWithOffsets<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray2<i64>>);
 /// The concatenated ids of all texts, and the offsets of all texts and of the end.
 type Arrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<i64>>);
 /// The concatenated bytes of all texts, and the offsets of all texts and of the end.
@@ -205,19 +207,25 @@ impl Encoder {
         let (given, mut characters) = (text.as_text(), text.characters());
         call::run(py, text.len(), |interrupt| {
             let mut taken = Ok(());
+            // The end of the last span, in bytes and in characters.
+            let mut last = (0, 0);
             self.core
                 .encode_with_spans(given, special, interrupt, |id, span| {
                     let span = match (in_characters, tile) {
-                        (true, true) => (
-                            characters.floor(span.start),
-                            characters.floor(span.tiled_end),
-                        ),
+                        (true, true) => {
+                            let start = match span.start == last.0 {
+                                true => last.1,
+                                false => characters.floor(span.start),
+                            };
+                            last = (span.tiled_end, characters.floor(span.tiled_end));
+                            (start, last.1)
+                        }
                         (true, false) => (characters.floor(span.start), characters.ceil(span.end)),
                         (false, true) => (span.start, span.tiled_end),
                         (false, false) => (span.start, span.end),
                     };
-                    taken = take(id, span);
-                    taken.is_ok()
+                    // Storing each `Ok` would take most of the time.
+                    take(id, span).map_err(|error| taken = Err(error)).is_ok()
                 })?;
             taken
         })
@@ -309,19 +317,28 @@ impl Encoder {
         Ok((self.list(py, &ids)?, pairs))
     }
 
-    #[pyo3(signature = (text, special=PySpecial::none()))]
-    fn token_starts<'py>(
+    #[pyo3(signature = (text, special=PySpecial::none(), unit="char", tile=true))]
+    fn encode_numpy_with_offsets<'py>(
         &self,
         py: Python<'py>,
         text: PyText,
         special: PySpecial,
-    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let mut starts = Vec::new();
-        make_room(&mut starts, text.len() / 3);
-        self.spans(py, &text, &special.0, (true, true), |_, (start, _)| {
-            push(&mut starts, start as i64)
+        unit: &str,
+        tile: bool,
+    ) -> PyResult<ArraysWithOffsets<'py>> {
+        let in_characters = value_of(py, "unit", unit, &[("char", true), ("byte", false)])?;
+        let (mut ids, mut spans) = (Vec::new(), Vec::new());
+        make_room(&mut ids, text.len() / 3);
+        make_room(&mut spans, text.len() / 3 * 2);
+        let form = (in_characters, tile);
+        self.spans(py, &text, &special.0, form, |id, (start, end)| {
+            push(&mut ids, id)?;
+            reserve::reserve(&mut spans, 2)?;
+            spans.extend([start as i64, end as i64]);
+            Ok(())
         })?;
-        constructors::array(py, starts)
+        let spans = constructors::array(py, spans)?.reshape([ids.len(), 2])?;
+        Ok((constructors::array(py, ids)?, spans))
     }
 
     #[pyo3(signature = (segments, special=PySpecial::none(), markup=FxHashSet::default()))]
