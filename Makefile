@@ -41,7 +41,7 @@ SPARK := $(VENV)/spark
 READERS := $(VENV)/token-readers
 # The environment of the libraries whose columns we take.
 COLUMNS := $(VENV)/columns
-# The environment of the program that drives Chromium.
+# The environment of the program that drives Chromium and Firefox.
 PAGE := $(VENV)/page
 # The environment of the program that builds the documentation site.
 DOCS := $(VENV)/docs
@@ -134,7 +134,7 @@ test-lowest: $(VENV)/.built $(LOWEST)/.installed  ## Run tests of every dependen
 test-columns: $(VENV)/.built $(COLUMNS)/.installed  ## Take columns of Polars, DuckDB, pandas, datasets and datatrove
 	PYTHONPATH=python $(COLUMNS)/bin/python -m pytest -m "columns and not slow" tests/columns $(PYTEST)
 
-test-page: $(VENV)/.built $(PAGE)/.installed  ## Drive the page in Chromium (needs Debian's chromium, or playwright install)
+test-page: $(VENV)/.built $(PAGE)/.installed  ## Drive the page in Chromium and Firefox (needs Debian's chromium and firefox-esr)
 	PYTHONPATH=python $(PAGE)/bin/python -m pytest -m browser tests/view/browser $(PYTEST)
 
 test-pythons: $(PAGE_FILE)  ## Build and test on each Python of pyenv, PATH and Debian sid (root, debootstrap); PYTHONS=--newest
@@ -375,9 +375,10 @@ $(COLUMNS)/.installed: Makefile | $(VENV)/.created
 	    'datasets==5.*' 'datatrove==0.10.*' orjson tokenizers $(TEST_PACKAGES)
 	@touch $@
 
+# Playwright 1.65 sends Firefox a command that no ESR of it knows yet.
 $(PAGE)/.installed: Makefile | $(VENV)/.created
 	$(NEW) $(PAGE)
-	$(UV) $(PAGE)/bin/python playwright==1.65.* \
+	$(UV) $(PAGE)/bin/python playwright==1.64.* \
 	    axe-playwright-python==0.1.8 starlette uvicorn $(TEST_PACKAGES)
 	@touch $@
 

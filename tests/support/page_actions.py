@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import base64
 import json
+import tempfile
 import zlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opened_pages import wait_until
+from opened_pages import is_firefox, wait_until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
 __all__ = [
     "CLIPBOARD",
+    "FIREFOX_DOWNLOADS",
     "copied",
     "count",
+    "downloaded",
     "drop",
     "fragment",
     "paste",
     "processor_seconds",
     "read_fragment",
+    "share",
+    "type_over",
     "wait_for_count",
 ]
 
@@ -31,6 +37,9 @@ Object.defineProperty(navigator, "clipboard", {
   value: { writeText: async text => { window.copiedText = text } },
 })
 """
+
+# Where Firefox puts downloads, of which Playwright hears nothing.
+FIREFOX_DOWNLOADS = tempfile.TemporaryDirectory()
 
 
 def count(page: Page) -> int:
@@ -73,11 +82,40 @@ def paste(page: Page, text: str) -> None:
 def copied(page: Page, label: str) -> str:
     """Copy with an item of the share menu, and return what is copied. The page needs `CLIPBOARD`."""
     page.evaluate("window.copiedText = null")
-    page.get_by_role("button", name="Share").click()
-    page.get_by_role("menuitem", name=label).click()
+    share(page, label)
     wait_until(page, "window.copiedText !== null")
     text: str = page.evaluate("window.copiedText")
     return text
+
+
+def downloaded(page: Page, act: Callable[[], object]) -> bytes:
+    """Return the file that an action downloads."""
+    if not is_firefox(page):
+        with page.expect_download() as started:
+            act()
+        return Path(started.value.path()).read_bytes()
+    act()
+    for _ in range(600):
+        files = list(Path(FIREFOX_DOWNLOADS.name).iterdir())
+        # A download that goes on is an empty file and one that ends in `.part`.
+        if len(files) == 1 and files[0].suffix != ".part" and files[0].stat().st_size > 0:
+            content = files[0].read_bytes()
+            files[0].unlink()
+            return content
+        page.wait_for_timeout(50)
+    raise AssertionError("nothing is downloaded")
+
+
+def share(page: Page, label: str) -> None:
+    """Choose an item of the share menu."""
+    page.get_by_role("button", name="Share").click()
+    page.get_by_role("menuitem", name=label).click()
+
+
+def type_over(field: Locator, text: str) -> None:
+    """Replace what is in a field by keys. What `fill` writes is not an edit of the reader in Firefox."""
+    field.press("ControlOrMeta+a")
+    field.press_sequentially(text)
 
 
 def drop(page: Page, files: Mapping[str, bytes]) -> None:

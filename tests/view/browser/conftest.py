@@ -1,4 +1,4 @@
-"""Fixtures of the tests that drive Chromium."""
+"""Fixtures of the tests that drive Chromium and Firefox."""
 
 from __future__ import annotations
 
@@ -10,23 +10,42 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opened_pages import PageOpener
+from page_actions import FIREFOX_DOWNLOADS
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Playwright
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test of the page in Chromium, and on every second day in Firefox, unless it needs Chromium."""
+    if "browser" in metafunc.fixturenames:
+        firefox = pytest.param("firefox", marks=pytest.mark.sampled(0.5, "firefox"))
+        needs_chromium = metafunc.definition.get_closest_marker("chromium") is not None
+        names = ["chromium"] if needs_chromium else ["chromium", firefox]
+        metafunc.parametrize("browser", names, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A Chromium that Playwright drives: the system's, or the one that Playwright installed."""
+def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
+    """A browser that Playwright drives: the system's, or for Chromium the one that Playwright installed."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    executable = shutil.which("chromium")
     with api.sync_playwright() as playwright:
         try:
-            started = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+            started = launch(playwright, request.param)
         except api.Error as error:
-            pytest.skip(f"Chromium does not start: {error.message.splitlines()[0]}")
+            pytest.skip(f"{request.param} does not start: {error.message.splitlines()[0]}")
         yield started
         started.close()
+
+
+def launch(playwright: Playwright, name: str) -> Browser:
+    """Start a browser. Playwright drives the Firefox of the system by WebDriver BiDi, a standard."""
+    if name == "chromium":
+        return playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+    executable = shutil.which("firefox-esr") or shutil.which("firefox")
+    return playwright.firefox.launch(
+        executable_path=executable, channel="moz-firefox", downloads_path=FIREFOX_DOWNLOADS.name
+    )
 
 
 @pytest.fixture

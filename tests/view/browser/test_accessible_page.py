@@ -88,6 +88,7 @@ def test_the_share_menu_with_the_keyboard(open_page: PageOpener, tokenizers: dic
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Share"
 
 
+@pytest.mark.chromium
 def test_the_colour_scheme(open_page: PageOpener, tokenizers: dict[str, BPETokenizer]) -> None:
     page = open_page(tokenizers, TEXT, color_scheme="dark")
     background = "getComputedStyle(document.body).backgroundColor"
@@ -99,6 +100,7 @@ def test_the_colour_scheme(open_page: PageOpener, tokenizers: dict[str, BPEToken
     assert page.evaluate(background) == dark
 
 
+@pytest.mark.chromium
 def test_reduced_motion_and_forced_colours(
     open_page: PageOpener, tokenizers: dict[str, BPETokenizer]
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from opened_pages import PageOpener, accessibility_violations, wait_until
-from page_actions import paste
+from page_actions import downloaded, paste
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -57,9 +57,7 @@ def articles() -> dict[str, str]:
 
 
 def download(page: Page, label: str) -> bytes:
-    with page.expect_download() as started:
-        page.get_by_role("button", name=label).click()
-    return Path(started.value.path()).read_bytes()
+    return downloaded(page, page.get_by_role("button", name=label).click)
 
 
 def test_one_text_over_every_tokenizer(page: Page, tokenizers: dict[str, BPETokenizer]) -> None:

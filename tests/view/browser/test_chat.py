@@ -12,7 +12,7 @@ from bpe_tokenizer import BPETokenizer, TokenizerError
 from bpe_tokenizer.chat.builtin_templates import BUILT_IN
 from chat_cases import chat_tokenizer
 from opened_pages import PageOpener, accessibility_violations, wait_until
-from page_actions import CLIPBOARD, fragment
+from page_actions import CLIPBOARD, fragment, type_over
 from view.test_chat_data import random_case
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def test_the_rendered_text_and_its_price(chat: ChatPage, tokenizer: BPETokenizer
     ids = chat.ids()
     assert chat.copied("Copy text") == tokenizer.decode(ids)
     chat.tab.get_by_role("tab", name="Text").click()
-    chat.tab.get_by_label("Dollars per million tokens").fill("1000000")
+    type_over(chat.tab.get_by_label("Dollars per million tokens"), "1000000")
     chat.tab.get_by_role("tab", name="Chat").click()
     chat.settle()
     assert f"${len(ids)}.00 at $1,000,000.00 per 1M" in chat.tab.locator(".chat-total").inner_text()

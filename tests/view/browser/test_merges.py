@@ -9,6 +9,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from opened_pages import PageOpener, accessibility_violations, wait_until
+from page_actions import type_over
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -105,10 +106,10 @@ def test_keys_slider_field_list_and_tree(open_page: PageOpener, tokenizer: BPETo
     assert step(page) == 1
     wait_until(page, "window.announcements.some(text => text.includes('Merge 1: '))")
     field = page.locator(".merges .step-field")
-    field.fill("3")
+    type_over(field, "3")
     field.press("Enter")
     assert step(page) == 3
-    field.fill("many")
+    type_over(field, "many")
     field.press("Enter")
     assert (step(page), field.input_value()) == (3, "3")
     page.locator(".merges-listing summary").click()
@@ -193,6 +194,7 @@ def test_right_to_left_pieces_run_from_the_right(open_page: PageOpener, tokenize
     assert xs == sorted(xs)
 
 
+@pytest.mark.chromium
 def test_motion_follows_the_readers_choice(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     for choice in ("no-preference", "reduce"):
         page = open_merges(open_page, tokenizer, "lowest", reduced_motion=choice)

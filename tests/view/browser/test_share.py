@@ -13,7 +13,18 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from opened_pages import PageOpener, wait_until
-from page_actions import CLIPBOARD, copied, drop, fragment, paste, read_fragment, wait_for_count
+from page_actions import (
+    CLIPBOARD,
+    copied,
+    downloaded,
+    drop,
+    fragment,
+    paste,
+    read_fragment,
+    share,
+    type_over,
+    wait_for_count,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +44,7 @@ def test_a_link_restores_the_state(open_page: PageOpener, tokenizer: BPETokenize
     paste(page, TEXT)
     page.locator("#mode-text").get_by_label("Ids").check()
     page.locator("#mode-text").get_by_label("Special tokens").check()
-    page.get_by_label("Dollars per million tokens").fill("2.5")
+    type_over(page.get_by_label("Dollars per million tokens"), "2.5")
     wait_for_count(page, tokenizer.count_tokens(TEXT))
     link = copied(page, "Copy link")
     state = read_fragment(link)
@@ -118,11 +129,8 @@ def test_a_saved_view_is_a_page_of_its_own(
     wait_until(page, "!document.querySelector('dialog').open")
     paste(page, TEXT)
     page.locator("#mode-text").get_by_label("Ids").check()
-    with page.expect_download() as started:
-        page.get_by_role("button", name="Share").click()
-        page.get_by_role("menuitem", name="Save this view").click()
     saved = tmp_path / "saved.html"
-    started.value.save_as(saved)
+    saved.write_bytes(downloaded(page, lambda: share(page, "Save this view")))
     page.goto(saved.as_uri())  # the opener watches for errors and requests
     wait_for_count(page, tokenizer.count_tokens(TEXT))
     assert page.locator(".picker-button").first.inner_text() == "mine"
@@ -146,28 +154,20 @@ def test_pictures_of_tokens_of_a_comparison_and_of_a_merge_tree(
         assert not re.search(r"var\(|oklch|class=|url\(", svg)
         return "".join(ElementTree.fromstring(svg).itertext())
 
-    with page.expect_download() as started:
-        page.get_by_role("button", name="Share").click()
-        page.get_by_role("menuitem", name="Tokens as SVG").click()
-    shown = texts(Path(started.value.path()).read_bytes())
+    shown = texts(downloaded(page, lambda: share(page, "Tokens as SVG")))
     assert "two" in shown
     assert len(re.findall("lo", shown)) >= 2 * 90
-    with page.expect_download() as started:
-        page.get_by_role("button", name="Share").click()
-        page.get_by_role("menuitem", name="Tokens as PNG").click()
-    assert Path(started.value.path()).read_bytes().startswith(b"\x89PNG")
+    assert downloaded(page, lambda: share(page, "Tokens as PNG")).startswith(b"\x89PNG")
     page.locator("[role=option]").first.click()
-    with page.expect_download() as started:
-        page.get_by_role("button", name="Download merge tree as SVG").click()
-    assert "merge 2, rank 1: lo" in texts(Path(started.value.path()).read_bytes())
+    tree = downloaded(page, page.get_by_role("button", name="Download merge tree as SVG").click)
+    assert "merge 2, rank 1: lo" in texts(tree)
 
 
 def test_a_text_that_is_too_long_for_a_link(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"one": tokenizer}, "start", script=CLIPBOARD)
     noise = random.Random(3)
     paste(page, "".join(chr(noise.randrange(0x4E00, 0x9FFF)) for _ in range(30_000)))
-    page.get_by_role("button", name="Share").click()
-    page.get_by_role("menuitem", name="Copy link").click()
+    share(page, "Copy link")
     wait_until(page, "document.querySelector('.notice-problem')?.textContent.includes('Shorten the text')")
     assert "#" not in page.url
 

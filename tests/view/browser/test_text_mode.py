@@ -12,7 +12,7 @@ from bpe_tokenizer import BPETokenizer
 from hostile import hostile_texts
 from html_tree import ATTACKS
 from opened_pages import PageOpener, wait_until
-from page_actions import CLIPBOARD, copied, paste, processor_seconds, wait_for_count
+from page_actions import CLIPBOARD, copied, paste, processor_seconds, type_over, wait_for_count
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -51,7 +51,7 @@ def test_typing_shows_tokens_and_counts(open_page: PageOpener, tokenizer: BPETok
     text = "lower newest é🙂"
     wait_for_count(page, tokenizer.count_tokens(text))
     assert page.locator(".text-counts").inner_text().split("\n") == ["15 characters", "19 bytes"]
-    page.get_by_label("Dollars per million tokens").fill("3")
+    type_over(page.get_by_label("Dollars per million tokens"), "3")
     cost = tokenizer.count_tokens(text) * 3 / 1e6
     wait_until(
         page, f"document.querySelector('.pane-facts').textContent.includes('${f'{cost:f}'.rstrip('0')}')"
@@ -357,6 +357,7 @@ def test_one_line_without_spaces(open_page: PageOpener, tokenizer: BPETokenizer)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.chromium
 def test_the_time_from_a_key_to_its_token(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     """The page aims at 100 ms on a free processor."""
     page = open_page({"mine": tokenizer}, "start")
