@@ -270,6 +270,16 @@ def cuts() -> str:
     return span_rows(rows, "The word slowest by two algorithms")
 
 
+def superwords() -> str:
+    """A sentence of chapter 16 in tokens of BPE and of SuperBPE."""
+    names = page_names("16-beyond-bpe", "joined")
+    rows = [
+        TokenRow(f"{len(tokens)} tokens of {name}", tokens)
+        for name, tokens in (("BPE", names["whole"][1]), ("SuperBPE", names["joined"][1]))
+    ]
+    return token_rows(rows, "A sentence by BPE and by SuperBPE")
+
+
 DRAWN: dict[str, Callable[[], str]] = {
     "01-units": units,
     "01-pipeline": pipeline,
@@ -287,6 +297,7 @@ DRAWN: dict[str, Callable[[], str]] = {
     "11-space": space,
     "13-windows": windows,
     "14-cuts": cuts,
+    "16-superwords": superwords,
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 __all__ = ["HOME", "LIVE", "fragment", "with_live_parts"]
 
 _TRAINING = "she sells sea shells by the sea shore. the shells she sells are sea shells."
+_WAY = " by the way, the sea is near. we met at the end of the day, by the way."
 # What a frame is about, and the state of the page, below a picture of the course.
 LIVE: dict[str, tuple[str, dict[str, Any]]] = {
     "01-units": ("A text of yours in tokens", {"mode": "text", "text": "walking reads"}),
@@ -39,6 +40,10 @@ LIVE: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "10-premium": ("What languages cost", {"mode": "all"}),
     "11-space": ("A space at the end", {"mode": "text", "text": "The cat sat on the ", "showsIds": True}),
+    "16-superwords": (
+        "Merges across words: a training without a split pattern",
+        {"mode": "training", "training": {"text": _WAY, "pattern": "none", "size": 290, "step": 0}},
+    ),
 }
 # The page itself, in place of its picture on the home page.
 HOME = "page-light"
