@@ -396,6 +396,7 @@ def test_examples(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
         wait_for_count(page, tokenizer.count_tokens(text))
 
 
+@pytest.mark.chromium
 def test_printing_shows_the_tokens(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"mine": tokenizer}, CORPUS * 3)
     wait_for_count(page, tokenizer.count_tokens(CORPUS * 3))
