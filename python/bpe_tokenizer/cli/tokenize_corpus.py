@@ -110,6 +110,10 @@ def tokenize_corpus(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove the files of an earlier run instead of resuming it.")
     ] = False,
+    reuse: Annotated[
+        Path | None,
+        option("DIR", "Keep the shards of an earlier run with --part, where its inputs are the same."),
+    ] = None,
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Compare the hashes of finished files, not only sizes and times."),
@@ -163,6 +167,7 @@ def tokenize_corpus(
         unit_bytes=unit_size,
         threads=threads,
         overwrite=overwrite,
+        reuse=reuse,
         verify=verify,
         verbose=not quiet,
     )

@@ -145,6 +145,10 @@ class CorpusDirectory:
                         "Start it again in another directory"
                     )
 
+    def plan(self) -> Any:
+        """Return the plan as JSON values."""
+        return _read_plan(self.path)
+
     def committed(self, unit: int) -> UnitRecord | None:
         """Return the record of a complete unit, whatever has become of its shards; None for another unit."""
         record = UnitRecord.read(self._record_path(unit), unit, self.digest)
@@ -238,7 +242,7 @@ class CorpusDirectory:
             WriteError: A file cannot be written, or another run has taken over the directory.
         """
         self.check()
-        plan = _read_plan(self.path)
+        plan = self.plan()
         if not any(record.tokens for record in records):
             raise CorpusError("the corpus is empty: its documents have no text")
         skipped = self.path / SKIPPED
@@ -306,6 +310,8 @@ def _differing(path: Path, plan: Plan) -> str:
         return f"{path} holds a run without parts ({_PLAN}); write the parts to a new directory"
     what = "shards" if is_whole else "parts"
     advice = ", or overwrite this one" if is_whole and isinstance(path, Path) else ""
+    if not is_whole and changes.startswith("inputs"):
+        advice = ", with reuse (--reuse) of this one for the inputs that are the same"
     differing = f"it differs in: {changes}"
     return f"{path} holds the {what} of another run ({differing}); write to another directory{advice}"
 

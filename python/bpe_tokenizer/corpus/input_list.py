@@ -12,7 +12,14 @@ from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.readers import Input
 
-__all__ = ["input_changes", "input_names", "inputs_digest", "listed_inputs", "run_changes"]
+__all__ = [
+    "directory_before",
+    "input_changes",
+    "input_names",
+    "inputs_digest",
+    "listed_inputs",
+    "run_changes",
+]
 
 # In an error: the names of each kind of change, the characters of a name, and those of all.
 _SHOWN, _SHOWN_NAME, _MAX_SHOWN = 2, 40, 150
@@ -64,10 +71,10 @@ def input_changes(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
     >>> input_changes([{"name": "a.txt", "size": 1}], [{"name": "a.txt", "size": 2}, {"name": "b.txt"}])
     "inputs (added: 'b.txt'; changed: 'a.txt')"
     """
-    there: Mapping[str, Mapping[str, Any]] = {each["name"]: dict(each) for each in earlier}
-    here: Mapping[str, Mapping[str, Any]] = {each["name"]: dict(each) for each in now}
     # Another file may change the directory that all have in common.
-    there, here = _below_one_directory(there, here), _below_one_directory(here, there)
+    before, before_now = directory_before(earlier, now), directory_before(now, earlier)
+    there = {f"{before}{each['name']}": each for each in earlier}
+    here = {f"{before_now}{each['name']}": each for each in now}
     kinds = {
         "added": [name for name in here if name not in there],
         "removed": [name for name in there if name not in here],
@@ -98,19 +105,28 @@ def run_changes(earlier: Mapping[str, Any], now: Mapping[str, Any], earlier_inpu
     return ", ".join(differing)
 
 
-def _below_one_directory(
-    names: Mapping[str, Mapping[str, Any]], others: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Mapping[str, Any]]:
-    """Return inputs with the directory before their names that makes most of them inputs of the others."""
-    first = next(iter(names), "")
-    places = (each[: -len(first)] for each in others if each.endswith(f"/{first}"))
+def directory_before(inputs: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> str:
+    """Return the directory that, before the names of inputs, makes most of them inputs of another run.
+
+    Args:
+        inputs: The `listed_inputs` of a run.
+        others: Those of the other run.
+
+    Raises:
+        KeyError, TypeError, AttributeError: A list is not one of inputs.
+
+    >>> directory_before([{"name": "a.txt", "size": 1}], [{"name": "x/a.txt", "size": 1}, {"name": "y/b"}])
+    'x/'
+    """
+    found = {each["name"]: each for each in others}
+    first = inputs[0]["name"] if inputs else ""
+    places = (each[: -len(first)] for each in found if each.endswith(f"/{first}"))
     directories = ["", *islice(places, _MAX_PLACES)]
 
     def common(directory: str) -> int:
-        return sum(not _differ(others.get(f"{directory}{name}", {}), each) for name, each in names.items())
+        return sum(not _differ(found.get(f"{directory}{each['name']}", {}), each) for each in inputs)
 
-    best = max(directories, key=common)
-    return {f"{best}{name}": each for name, each in names.items()}
+    return max(directories, key=common)
 
 
 def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

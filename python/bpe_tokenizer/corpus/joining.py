@@ -22,6 +22,7 @@ from bpe_tokenizer.tokenizer import BPETokenizer
 __all__ = [
     "join_shards",
     "joined_files",
+    "link",
     "nanogpt_meta",
     "training_files",
     "unlink_training_name",
@@ -121,7 +122,7 @@ def training_files(files: list[Path], settings: Mapping[str, Any]) -> list[Path]
     if settings["format"] == "nanogpt" and len(files) == 1:
         path = files[0].with_name("train.bin")
         if not (path.exists() and path.samefile(files[0])):
-            _link(files[0], path)
+            link(files[0], path)
     return files
 
 
@@ -170,7 +171,7 @@ def _join(path: Path, parts: Sequence[Path], header: bytes) -> None:
         found = path.stat()
         if found.st_size == size and all(part.stat().st_mtime_ns <= found.st_mtime_ns for part in parts):
             return
-    if len(parts) == 1 and _link(parts[0], path):
+    if len(parts) == 1 and link(parts[0], path):
         return
     with AtomicFile(path) as file:
         file.write(header)
@@ -179,8 +180,8 @@ def _join(path: Path, parts: Sequence[Path], header: bytes) -> None:
                 file.write(chunk)
 
 
-def _link(part: Path, path: Path) -> bool:
-    """Give a file a second name; return whether that was possible."""
+def link(part: Path, path: Path) -> bool:
+    """Give a file a second name; return whether that was possible. A store has none."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     with suppress(OSError):
         os.link(part, temporary)

@@ -83,6 +83,7 @@ class UnitRecord:
         shards: The finished shards, in order.
         skipped: Number of bad rows that were skipped; None until the unit is complete.
         rest: The list of the rows that were skipped after the last shard; empty without such rows.
+        is_reused: Whether the unit was taken over from an earlier run.
     """
 
     unit: int
@@ -90,6 +91,7 @@ class UnitRecord:
     shards: tuple[Shard, ...] = ()
     skipped: int | None = None
     rest: Files = field(default_factory=dict)
+    is_reused: bool = False
 
     @property
     def is_complete(self) -> bool:
@@ -122,6 +124,7 @@ class UnitRecord:
             "skipped": self.skipped,
             "shards": [shard.to_json() for shard in self.shards],
             "rest": _listed(self.rest),
+            **({"reused": True} if self.is_reused else {}),
         }
         return (json.dumps(content, indent=1) + "\n").encode()
 
@@ -136,7 +139,8 @@ class UnitRecord:
                 return None
             skipped = None if value["skipped"] is None else count_of(value["skipped"])
             shards = tuple(map(Shard.from_json, value["shards"]))
-            return cls(unit, plan, shards, skipped, _files(value["rest"], _LIST_NAME))
+            rest, is_reused = _files(value["rest"], _LIST_NAME), value.get("reused") is True
+            return cls(unit, plan, shards, skipped, rest, is_reused)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -188,6 +192,7 @@ def manifest_of(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> bytes
         del shard["skipped"]
         if in_parts:
             del shard["end"]
+    reused = [record.unit for record in records if record.is_reused]
     content = {
         "version": _VERSION,
         "complete": True,
@@ -200,6 +205,7 @@ def manifest_of(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> bytes
             "inputs": inputs_digest(inputs),
         },
         **({} if in_parts or len(inputs) > _MAX_LISTED else {"inputs": inputs}),
+        **({"reused": reused} if reused else {}),
         "shards": shards,
     }
     return (json.dumps(content, indent=1) + "\n").encode()

@@ -14,6 +14,7 @@ from bpe_tokenizer.corpus.options import CorpusFileArguments, ShardOptions
 from bpe_tokenizer.corpus.plan import plan_units
 from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
+from bpe_tokenizer.corpus.reusing import EarlierRun
 from bpe_tokenizer.corpus.run_report import OnEvent
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shards import ShardFormatName
@@ -42,6 +43,7 @@ def tokenize_corpus(
     unit_bytes: int | str = "1GB",
     threads: int | None = None,
     overwrite: bool = False,
+    reuse: PathLike | None = None,
     verify: bool = False,
     verbose: bool = True,
     on_event: OnEvent | None = None,
@@ -71,6 +73,8 @@ def tokenize_corpus(
         unit_bytes: The size of a unit of parts in stored bytes, such as `"1GB"`.
         threads: Number of threads that encode, and of those that read; None for all processors.
         overwrite: Whether to remove the shards of an earlier run instead of resuming it.
+        reuse: The output directory of an earlier run in parts. The shards of its units whose inputs are the
+            same are linked or copied instead of made again.
         verify: Whether to compare the hashes of finished shards, not only their sizes and times.
         verbose: Whether to show a progress bar on standard error, if that is a terminal.
         on_event: Called with a dict for each finished shard, and others: see `docs/corpora.md`.
@@ -118,14 +122,19 @@ def tokenize_corpus(
             "limit and max_tokens count the documents of the whole corpus, which a part does not know; "
             "take a sample, or write without part"
         )
+    if reuse is not None and not chosen:
+        raise OptionError("reuse needs parts, which have units to keep; part=0, of=1 does all of them")
     size = byte_size("unit_bytes", unit_bytes)
     path = output_path(output)
     sources = find_sources(inputs, read, settings.recognized(tokenizer))
     processors_for(threads)
     plan = plan_units(sources, settings, size if chosen else None)
+    earlier = None if reuse is None else EarlierRun(output_path(reuse, "reuse"), plan)
     with ProgressBar.shown(verbose) as bar, CorpusDirectory.open(path, plan, overwrite) as directory:
         write = partial(write_units, directory, plan, tokenizer, threads, verify)
         units = plan.units[part::of] if chosen else plan.units
+        if earlier is not None:
+            earlier.take(directory, units, verify)
         records, kept, report = run_units(directory, plan, units, write, verify, bar, on_event, **chosen)
         if chosen:
             made = TokenizedCorpus.of(path, records, settings.dtype, kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
+from zlib import crc32
 
 from bpe_tokenizer.corpus.input_list import input_names, listed_inputs
 from bpe_tokenizer.corpus.settings import CorpusSettings
@@ -123,7 +125,8 @@ def unit_stem(number: int, units: int) -> str:
 def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: int | None) -> Plan:
     """Divide a corpus into units.
 
-    Small files in sequence are one unit. A large file of lines without compression is divided into ranges of
+    Small files in sequence are one unit. Some begin a unit wherever they are, so another file changes few of
+    the units around it. A large file of lines without compression is divided into ranges of
     bytes, and a large Parquet file into ranges of row groups. Other files are not divided.
 
     Args:
@@ -151,7 +154,7 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
     first = held = 0
     for index, source in enumerate(inputs):
         ranges = [] if source.size <= unit_bytes else part_ranges(source, settings.read, unit_bytes)
-        if first < index and (held + source.size > unit_bytes or ranges):
+        if first < index and (held + source.size > unit_bytes or ranges or _is_border(source, unit_bytes)):
             units.append(Unit(len(units), first, index - first))
             first, held = index, 0
         held += source.size
@@ -162,6 +165,16 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
     if first < len(inputs):
         units.append(Unit(len(units), first, len(inputs) - first))
     return Plan(tuple(inputs), settings, unit_bytes, tuple(units))
+
+
+def _is_border(source: Input, unit_bytes: int) -> bool:
+    """Return whether a file begins a unit, wherever it is.
+
+    A hash of its name and size decides (content-defined chunks). The probability is in proportion to its
+    size: there is such a file in every second unit or so.
+    """
+    name = f"{source.name.replace(os.sep, '/').rpartition('/')[2]} {source.size}"
+    return crc32(name.encode("utf-8", errors="surrogatepass")) * 2 * unit_bytes < source.size << 32
 
 
 def part_ranges(source: Input, options: ReadOptions, unit_bytes: int) -> list[tuple[int, int, PartKind]]:

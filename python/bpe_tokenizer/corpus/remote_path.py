@@ -130,6 +130,11 @@ class RemotePath(os.PathLike[str]):
         with self._errors():
             self.system.put_file(str(file), self.path)
 
+    def copy(self, file: RemotePath) -> None:
+        """Copy the file to one of the same store; it need not pass through this machine."""
+        with file._errors():
+            self.system.cp_file(self.path, file.path)
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
         self.system.invalidate_cache(self.path)
@@ -142,8 +147,8 @@ class RemotePath(os.PathLike[str]):
             raise WriteError(f"{self}: the store gives an error: {reason}; start again to resume") from error
 
 
-def output_path(output: object) -> Path:
-    """Return the argument `output`. For a URL it is a `RemotePath`, which stands for a `Path`.
+def output_path(output: object, name: str = "output") -> Path:
+    """Return an argument that is an output directory: for a URL a `RemotePath`, which stands for a `Path`.
 
     Raises:
         ArgumentTypeError: It is neither a text nor a path.
@@ -153,7 +158,7 @@ def output_path(output: object) -> Path:
     >>> output_path("tokens").name
     'tokens'
     """
-    path = check_path("output", output)
+    path = check_path(name, output)
     url = url_of(path)
     if url is None or not is_url(url) or local_path(url) is not None:
         return path
