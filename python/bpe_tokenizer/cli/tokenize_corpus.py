@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
@@ -30,7 +31,7 @@ from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.run_report import Event
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
-from bpe_tokenizer.errors import TokenizerError
+from bpe_tokenizer.errors import OptionError, TokenizerError
 from bpe_tokenizer.options import ReadOptions
 
 __all__ = ["print_result", "run_with_events", "tokenize_corpus"]
@@ -41,14 +42,18 @@ Result = TypeVar("Result")
 @options_of(ReadOptions)
 def tokenize_corpus(
     tokenizer: TokenizerPath,
+    output: Annotated[Path, option("DIR", "Directory for the token files, or a URL.", names=OUTPUT)],
     corpus: Annotated[
-        list[str],
+        list[str] | None,
         option(
             "FILE...",
             "Text, JSON Lines, Parquet or Arrow; patterns such as 'data/*.gz'; - is standard input.",
         ),
-    ],
-    output: Annotated[Path, option("DIR", "Directory for the token files, or a URL.", names=OUTPUT)],
+    ] = None,
+    mixture: Annotated[
+        Path | None,
+        option("FILE", "TOML with a table for each source: inputs, and epochs, tokens or weight."),
+    ] = None,
     format_: Annotated[Any, choice(FORMATS, "--format", help="Format of the token files.")] = "nanogpt",
     eos_token: Annotated[
         str | None,
@@ -136,12 +141,14 @@ def tokenize_corpus(
         raise typer.BadParameter("give either --eos-token or --no-eos, not both")
     if events and as_json:
         raise typer.BadParameter("give either --events or --json, not both")
+    if (corpus is None) == (mixture is None):
+        raise typer.BadParameter("give either --corpus or --mixture")
     # Batches use their memory again. Other large blocks return to the system.
     _core.give_back_large_blocks()
     made = run_with_events(
         corpora.tokenize_corpus,
         events,
-        corpus,
+        corpus if mixture is None else _read_mixture(mixture),
         output,
         BPETokenizer.load(tokenizer, download=download),
         format_,
@@ -173,6 +180,13 @@ def tokenize_corpus(
     )
     if not events:
         print_result(made, output, as_json, quiet)
+
+
+def _read_mixture(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OptionError(f"--mixture {path}: {error}") from error
 
 
 def run_with_events(run: Callable[..., Result], wanted: bool, *arguments: Any, **options: Any) -> Result:

@@ -94,11 +94,17 @@ class BatchEncoder:
         """Return whether a batch is encoded on all processors."""
         return batch.data.nbytes > _LARGE
 
-    def encode(self, batch: DocumentBatch) -> EncodedBatch:
-        """Encode a batch, without the documents that the settings leave out."""
+    def encode(self, batch: DocumentBatch, fraction: float = 1.0) -> EncodedBatch:
+        """Encode a batch, without the documents that the settings leave out.
+
+        Args:
+            batch: The documents.
+            fraction: The part of them to take, of which `settings.sample` takes a part.
+        """
         settings = self._settings
-        if settings.sample is not None:
-            chosen = is_sampled(batch.data, batch.offsets, settings.sample)
+        fraction *= settings.sample or 1.0
+        if fraction < 1:
+            chosen = is_sampled(batch.data, batch.offsets, fraction)
             data, lengths = select_documents(batch.data, np.diff(batch.offsets), chosen)
             batch = batch._replace(data=data, offsets=_offsets(lengths), rows=batch.rows[chosen])
         threads = self._threads if self.is_large(batch) else self._threads_of_call

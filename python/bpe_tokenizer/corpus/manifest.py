@@ -43,6 +43,7 @@ class Shard:
         tokens: Number of ids.
         end: The position of its last document in the inputs of the unit.
         skipped: The list of the rows that were skipped since the shard before; empty without such rows.
+        sources: The documents and ids of each source of a mixture.
     """
 
     files: Files
@@ -50,6 +51,7 @@ class Shard:
     tokens: int
     end: Position
     skipped: Files = field(default_factory=dict)
+    sources: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the shard as a JSON value."""
@@ -59,6 +61,7 @@ class Shard:
             "tokens": self.tokens,
             "end": self.end._asdict(),
             "skipped": _listed(self.skipped),
+            **({"sources": _listed(self.sources)} if self.sources else {}),
         }
 
     @classmethod
@@ -70,7 +73,10 @@ class Shard:
         """
         files, skipped = _files(value["files"], _SHARD_NAME), _files(value["skipped"], _LIST_NAME)
         end = Position(*(count_of(value["end"][name]) for name in Position._fields))
-        return cls(files, count_of(value["documents"]), count_of(value["tokens"]), end, skipped)
+        counts = {
+            name: (count_of(each[0]), count_of(each[1])) for name, each in value.get("sources", {}).items()
+        }
+        return cls(files, count_of(value["documents"]), count_of(value["tokens"]), end, skipped, counts)
 
 
 @dataclass(frozen=True)
@@ -199,6 +205,7 @@ def manifest_of(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> bytes
         "documents": sum(record.documents for record in records),
         "tokens": sum(record.tokens for record in records),
         "skipped": sum(record.skipped or 0 for record in records),
+        **({"sources": _of_sources(records)} if plan["settings"].get("sources") else {}),
         "settings": {
             **plan["settings"],
             **({"unit_bytes": plan["unit_bytes"]} if in_parts else {}),
@@ -209,6 +216,16 @@ def manifest_of(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> bytes
         "shards": shards,
     }
     return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def _of_sources(records: Sequence[UnitRecord]) -> dict[str, dict[str, int]]:
+    totals: dict[str, dict[str, int]] = {}
+    for shard in (shard for record in records for shard in record.shards):
+        for name, (documents, tokens) in shard.sources.items():
+            total = totals.setdefault(name, {"documents": 0, "tokens": 0})
+            total["documents"] += documents
+            total["tokens"] += tokens
+    return totals
 
 
 def read_json(path: Path) -> Any:
@@ -236,8 +253,8 @@ def count_of(value: object) -> int:
     return value
 
 
-def _listed(files: Files) -> dict[str, list[Any]]:
-    return {name: list(each) for name, each in files.items()}
+def _listed(values: Mapping[str, tuple[Any, ...]]) -> dict[str, list[Any]]:
+    return {name: list(each) for name, each in values.items()}
 
 
 def _files(value: Any, names: re.Pattern[str]) -> Files:

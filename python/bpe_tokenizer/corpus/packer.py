@@ -42,7 +42,8 @@ class ShardPacker:
         settings: The settings of the run.
         names: The name of each input, for messages.
         start: The position of the last document of the finished shards.
-        sources: The name of each input in the index; None for no index.
+        index_names: The name of each input in the index; None for no index.
+        members: The number of the source of each input; None for no mixture.
     """
 
     def __init__(
@@ -51,7 +52,8 @@ class ShardPacker:
         settings: CorpusSettings,
         names: Sequence[str],
         start: Position,
-        sources: Sequence[str] | None = None,
+        index_names: Sequence[str] | None = None,
+        members: npt.NDArray[np.intp] | None = None,
     ) -> None:
         self._store = store
         self._format = settings.shard_format
@@ -59,7 +61,10 @@ class ShardPacker:
         self._is_split = settings.val_fraction is not None
         self._limit = settings.shard_tokens
         self._names = names
-        self._sources = sources
+        self._index_names = index_names
+        self._members = members
+        self._source_names = [source.name for source in settings.sources]
+        self._of_sources = np.zeros((len(settings.sources), 2), dtype=np.int64)
         self._writer: ShardWriter | None = None
         self._files: list[AtomicFile] = []
         self._full: list[FullShard] = []
@@ -151,8 +156,11 @@ class ShardPacker:
         more: list[Any] = []
         if self._is_split:
             more.append(None if batch.validation is None else batch.validation[start:end])
-        if self._sources is not None:
-            more.append([f"{self._sources[place]},{row}" for place, row in batch.places(start, end)])
+        if self._index_names is not None:
+            more.append([f"{self._index_names[place]},{row}" for place, row in batch.places(start, end)])
+        if self._members is not None:
+            sources = self._members[[place for place, _ in batch.places(start, end)]]
+            np.add.at(self._of_sources, sources, np.stack([np.ones_like(lengths), lengths], axis=1))
         with write_errors(self._store.directory.path):
             if self._writer is None:
                 self._files = self._store.open(self._format.suffixes)
@@ -170,7 +178,10 @@ class ShardPacker:
             self._writer.finish()
         sizes = self._writer.sizes(self._documents, self._tokens)
         skipped = [row for row in self._skipped if row[:2] < self._end[:2]]
-        full = FullShard(self._files, sizes, self._documents, self._tokens, self._end, skipped)
+        counts = zip(self._source_names, self._of_sources.tolist(), strict=True)
+        sources = {name: (documents, tokens) for name, (documents, tokens) in counts if documents}
+        full = FullShard(self._files, sizes, self._documents, self._tokens, self._end, skipped, sources)
+        self._of_sources[:] = 0
         self._full.append(full)
         self._skipped = self._skipped[len(skipped) :]
         self._writer, self._files, self._documents, self._tokens = None, [], 0, 0

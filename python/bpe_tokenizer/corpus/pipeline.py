@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.arguments import check_flag, check_integer, processors_for
 from bpe_tokenizer.corpus.byte_sizes import byte_size
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.joining import write_meta
+from bpe_tokenizer.corpus.mixture import mixed_inputs
 from bpe_tokenizer.corpus.options import CorpusFileArguments, ShardOptions
 from bpe_tokenizer.corpus.plan import plan_units
 from bpe_tokenizer.corpus.remote_path import output_path
@@ -21,7 +23,7 @@ from bpe_tokenizer.corpus.shards import ShardFormatName
 from bpe_tokenizer.corpus.units import run_units, write_units
 from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.options import ReadOptions, pick, takes
-from bpe_tokenizer.readers import find_sources
+from bpe_tokenizer.readers import Input, find_sources
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -33,7 +35,7 @@ __all__ = ["merge_manifests", "tokenize_corpus"]
 
 @takes(ReadOptions, ShardOptions)
 def tokenize_corpus(
-    inputs: PathLike | Iterable[PathLike],
+    inputs: PathLike | Iterable[PathLike] | Mapping[str, Any],
     output: PathLike,
     tokenizer: BPETokenizer,
     format: ShardFormatName = "nanogpt",  # noqa: A002 (the usual name)
@@ -62,7 +64,8 @@ def tokenize_corpus(
     Args:
         inputs: Files of text, JSON Lines, Parquet or Arrow; all but Parquet may be compressed (gzip, xz,
             Zstandard, bzip2). Also directories, patterns such as `"data/**/*.jsonl.gz"`, URLs such as
-            `"s3://bucket/data"`, and `"-"` for standard input.
+            `"s3://bucket/data"`, and `"-"` for standard input. A mapping is a mixture: for each name the
+            inputs, or a mapping with `inputs` and `epochs`, `tokens` or `weight`.
         output: A directory for the shards, `tokens-00000.bin` and so on, and `manifest.json`; or a URL of
             one, such as `"s3://bucket/tokens"`.
         tokenizer: Encodes the documents.
@@ -117,18 +120,13 @@ def tokenize_corpus(
     settings = CorpusSettings.of(tokenizer, read, format, **vars(pick(ShardOptions, options)))
     overwrite, verify = check_flag("overwrite", overwrite), check_flag("verify", verify)
     chosen = _check_part(part, of, overwrite)
-    if chosen and (settings.limit is not None or settings.max_tokens is not None):
-        raise OptionError(
-            "limit and max_tokens count the documents of the whole corpus, which a part does not know; "
-            "take a sample, or write without part"
-        )
     if reuse is not None and not chosen:
         raise OptionError("reuse needs parts, which have units to keep; part=0, of=1 does all of them")
     size = byte_size("unit_bytes", unit_bytes)
     path = output_path(output)
-    sources = find_sources(inputs, read, settings.recognized(tokenizer))
+    found, settings = _find_inputs(inputs, settings, tokenizer, bool(chosen))
     processors_for(threads)
-    plan = plan_units(sources, settings, size if chosen else None)
+    plan = plan_units(found, settings, size if chosen else None)
     earlier = None if reuse is None else EarlierRun(output_path(reuse, "reuse"), plan)
     with ProgressBar.shown(verbose) as bar, CorpusDirectory.open(path, plan, overwrite) as directory:
         write = partial(write_units, directory, plan, tokenizer, threads, verify)
@@ -176,6 +174,33 @@ def merge_manifests(
     directory = CorpusDirectory.of_parts(path)
     records = directory.records(count, check_flag("verify", verify))
     return directory.finish(records, sum(len(record.shards) for record in records))
+
+
+def _find_inputs(
+    inputs: PathLike | Iterable[PathLike] | Mapping[str, Any],
+    settings: CorpusSettings,
+    tokenizer: BPETokenizer,
+    in_parts: bool,
+) -> tuple[list[Input], CorpusSettings]:
+    """Return the files of a corpus or of a mixture, and the settings with the sources of the mixture."""
+
+    def find(paths: Any) -> list[Input]:
+        return find_sources(paths, settings.read, settings.recognized(tokenizer))
+
+    if isinstance(inputs, Mapping):
+        if settings.limit is not None:
+            raise OptionError("limit would take the first source of a mixture only; give its sources tokens")
+        found, sources = mixed_inputs(inputs, settings.max_tokens, find)
+        settings = replace(settings, sources=sources)
+    else:
+        found = find(inputs)
+    counts = (settings.limit, settings.max_tokens, *(source.tokens for source in settings.sources))
+    if in_parts and any(count is not None for count in counts):
+        raise OptionError(
+            "limit, max_tokens and the tokens of a mixture count documents of the whole corpus, which a part "
+            "does not know; take a sample or epochs, or write without part"
+        )
+    return found, settings
 
 
 def _check_part(part: int | None, of: int | None, overwrite: bool) -> dict[str, int]:

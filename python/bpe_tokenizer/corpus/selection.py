@@ -12,7 +12,10 @@ __all__ = ["limited"]
 
 
 def limited(
-    batches: Iterable[EncodedBatch], documents: int | None, tokens: int | None, taken: tuple[int, int]
+    batches: Iterable[EncodedBatch],
+    documents: int | None,
+    tokens: int | None,
+    taken: Iterable[tuple[int, int]],
 ) -> Generator[EncodedBatch, None, None]:
     """Yield batches up to the first document that is beyond a limit.
 
@@ -20,9 +23,9 @@ def limited(
         batches: The documents.
         documents: Maximum number of documents; None for no limit.
         tokens: Maximum number of ids; None for no limit.
-        taken: The documents and ids that were taken before.
+        taken: Numbers of documents and ids that were taken before.
     """
-    held_documents, held_tokens = taken
+    held_documents, held_tokens = map(sum, zip((0, 0), *taken, strict=True))
     for batch in batches:
         end = count = len(batch.rows)
         if documents is not None:

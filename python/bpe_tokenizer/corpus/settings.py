@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bpe_tokenizer.arguments import check_flag, check_integer
 from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.corpus.index import indexed_format
+from bpe_tokenizer.corpus.mixture import Source
 from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
 from bpe_tokenizer.corpus.packed_shards import check_pack, check_pack_strategy, packed_format
 from bpe_tokenizer.corpus.packing import PackStrategy
@@ -52,6 +53,7 @@ class CorpusSettings:
         limit: The number of documents that are taken; None for all.
         max_tokens: The number of ids that are taken; None for all.
         index: Whether each shard has an index of its documents.
+        sources: The corpora of a mixture, in order; empty for another run.
 
     >>> tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<|eos|>"], verbose=False)
     >>> settings = CorpusSettings.of(tokenizer, format="llm.c")
@@ -78,6 +80,7 @@ class CorpusSettings:
     limit: int | None = None
     max_tokens: int | None = None
     index: bool = False
+    sources: tuple[Source, ...] = ()
 
     @classmethod
     @takes(ShardOptions)
@@ -190,6 +193,7 @@ class CorpusSettings:
             "limit": self.limit,
             "max_tokens": self.max_tokens,
             "index": self.index,
+            "sources": [list(source) for source in self.sources],
         }
 
 

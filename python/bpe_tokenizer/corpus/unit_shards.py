@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bpe_tokenizer.atomic import AtomicFile, write_errors
@@ -27,6 +27,7 @@ class FullShard(NamedTuple):
         tokens: Number of ids.
         end: The position of its last document in the inputs.
         skipped: The rows that were skipped since the shard before.
+        sources: The documents and ids of each source of a mixture.
     """
 
     files: Sequence[AtomicFile]
@@ -35,6 +36,7 @@ class FullShard(NamedTuple):
     tokens: int
     end: Position
     skipped: Sequence[BadRow]
+    sources: Mapping[str, tuple[int, int]]
 
     def complete(self) -> Files:
         """Flush the files to the disk, check their sizes, and return the sizes and the SHA-256.
@@ -101,7 +103,7 @@ class UnitShards:
             self._place(file, listed[file.path.name])
             self._unplaced.remove(file)
         skipped = self._list(shard.skipped)
-        self.shards.append(Shard(listed, shard.documents, shard.tokens, shard.end, skipped))
+        self.shards.append(Shard(listed, shard.documents, shard.tokens, shard.end, skipped, shard.sources))
         return self.shards[-1]
 
     def abandon(self) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
+from itertools import accumulate
+
+import numpy as np
 
 from bpe_tokenizer.corpus.batch_encoder import BatchEncoder, EncodedBatch
 from bpe_tokenizer.corpus.index import csv_field
-from bpe_tokenizer.corpus.manifest import Files
+from bpe_tokenizer.corpus.manifest import Files, Shard
+from bpe_tokenizer.corpus.mixture import fractions
 from bpe_tokenizer.corpus.packer import ShardPacker
 from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.run_report import RunReport
@@ -48,43 +52,28 @@ def write_shards(
     """
     settings = plan.settings
     inputs = plan.inputs[unit.first : unit.first + unit.inputs]
-    ranges = None if unit.start is None or unit.end is None else [(unit.start, unit.end)]
-    seed = settings.shuffle
-    # The order of shuffled documents is known when all are read.
-    position = store.end if seed is None else Position()
-    kept = sum(shard.documents for shard in store.shards)
-    kept_tokens = sum(shard.tokens for shard in store.shards)
-    sources = None
+    index_names = members = None
     if settings.index:
         # The rows of a part of a file count from its beginning.
         place = f"@{unit.start}" if unit.kind == "bytes" else ""
         names = plan.names[unit.first : unit.first + unit.inputs]
-        sources = [csv_field(f"{name}{place}") for name in names]
-    packer = ShardPacker(store, settings, [each.name for each in inputs], position, sources)
+        index_names = [csv_field(f"{name}{place}") for name in names]
+    if settings.sources:
+        sizes = [source.inputs for source in settings.sources]
+        members = np.repeat(np.arange(len(sizes)), sizes)[unit.first : unit.first + unit.inputs]
+    # The order of shuffled documents is known when all are read.
+    is_shuffled = settings.shuffle is not None
+    position, kept = (Position(), []) if is_shuffled else (store.end, store.shards)
+    packer = ShardPacker(store, settings, [each.name for each in inputs], position, index_names, members)
     with ExitStack() as stack:
         # After success nothing is unfinished, so this does nothing.
         stack.callback(store.abandon)
         stack.callback(packer.abandon)
-        batches = read_batches(inputs, settings.read, position, threads=encoder.threads, byte_ranges=ranges)
-        stack.callback(getattr(batches, "close", _nothing))
-        encoded = stack.enter_context(
-            closing(
-                ordered_map(
-                    encoder.encode,
-                    batches,
-                    workers=encoder.calls,
-                    size=_text_bytes,
-                    limit=_TEXT_BYTES * encoder.calls,
-                    inline=encoder.is_large,
-                )
-            )
-        )
-        taken = (kept, kept_tokens) if seed is None else (0, 0)
-        encoded = stack.enter_context(closing(limited(encoded, settings.limit, settings.max_tokens, taken)))
-        if seed is not None:
-            encoded = stack.enter_context(
-                closing(shuffle_documents(encoded, seed, store.directory.scratch, settings.dtype, kept))
-            )
+        encoded = stack.enter_context(closing(_taken(plan, unit, encoder, position, list(kept))))
+        if settings.shuffle is not None:
+            scratch, documents = store.directory.scratch, packer.documents
+            shuffled = shuffle_documents(encoded, settings.shuffle, scratch, settings.dtype, documents)
+            encoded = stack.enter_context(closing(shuffled))
         packed = ordered_map(packer.add, encoded, workers=1, size=_id_bytes, limit=_ID_BYTES)
         stack.enter_context(closing(packed))
 
@@ -110,6 +99,56 @@ def write_shards(
         for shard in last:
             report.shard(store.add(shard, shard.complete()))
         return skipped
+
+
+def _taken(
+    plan: Plan, unit: Unit, encoder: BatchEncoder, position: Position, kept: Sequence[Shard]
+) -> Generator[EncodedBatch, None, None]:
+    """Yield the documents of a unit that the settings take, encoded.
+
+    Args:
+        plan: The plan.
+        unit: The unit.
+        encoder: Encodes the documents.
+        position: Where to begin.
+        kept: The shards before it.
+    """
+    settings = plan.settings
+    ranges = None if unit.start is None or unit.end is None else [(unit.start, unit.end)]
+    inputs = plan.inputs[unit.first : unit.first + unit.inputs]
+    of_inputs = fractions(settings.sources)[unit.first :]
+
+    def encode(batch: DocumentBatch) -> EncodedBatch:
+        return encoder.encode(batch, of_inputs[batch.input]) if of_inputs else encoder.encode(batch)
+
+    # The inputs, the limits of documents and ids, and what the shards before have of them.
+    before = [(each.documents, each.tokens) for each in kept]
+    spans = [(0, len(inputs), settings.limit, settings.max_tokens, before)]
+    if any(source.tokens is not None for source in settings.sources):
+        ends = accumulate(source.inputs for source in settings.sources)
+        spans.clear()
+        for source, end in zip(settings.sources, ends, strict=True):
+            before = [each.sources.get(source.name, (0, 0)) for each in kept]
+            spans.append((end - source.inputs, end, None, source.tokens, before))
+    for first, end, documents, tokens, before in spans:
+        if position.input >= end:
+            continue
+        start = max(position, Position(first))
+        with ExitStack() as stack:
+            batches = read_batches(
+                inputs[:end], settings.read, start, threads=encoder.threads, byte_ranges=ranges
+            )
+            stack.callback(getattr(batches, "close", _nothing))
+            encoded = ordered_map(
+                encode,
+                batches,
+                workers=encoder.calls,
+                size=_text_bytes,
+                limit=_TEXT_BYTES * encoder.calls,
+                inline=encoder.is_large,
+            )
+            stack.enter_context(closing(encoded))
+            yield from limited(encoded, documents, tokens, before)
 
 
 def _complete(shards: Sequence[FullShard]) -> list[tuple[FullShard, Files]]:
