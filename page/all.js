@@ -1,6 +1,7 @@
 /** All tokenizers at once: one text over every tokenizer at hand, and one sentence in forty languages over all of them. */
 
 import { downloadFile, formatNumber, formatPrice, make } from "./dom.js";
+import { textButton } from "./icons.js";
 import { LANGUAGES } from "./languages.js";
 import { pictureButtons } from "./picture.js";
 
@@ -14,12 +15,12 @@ const MAX_OWN = 20_000;
  * @returns {{element: HTMLElement, enter: () => void, leave: () => void}}
  */
 export function createAllMode(context, addTokenizer) {
-  const { client, icon, notices, store, tokenizers } = context;
+  const { client, notices, store, tokenizers } = context;
   let [isShown, isStale, timer, csv] = [false, true, 0, { text: "", languages: "" }];
 
-  const textTable = make("table", { class: "all-table number" });
+  const textTable = make("table", { class: "data-table all-table number" });
   const textNote = make("p", { class: "all-note" });
-  const languageTable = make("table", { class: "all-table all-languages number" });
+  const languageTable = make("table", { class: "data-table all-table all-languages number" });
   const languageNote = make("p", { class: "all-note" });
   const own = make("textarea", {
     class: "field all-own", rows: 4, spellcheck: "false", dir: "auto", "aria-label": "Sentences, one a line",
@@ -27,7 +28,7 @@ export function createAllMode(context, addTokenizer) {
     oninput: () => store.set({ sentences: own.value.slice(0, MAX_OWN) }),
   });
   own.value = store.get().sentences ?? "";
-  const add = make("button", { type: "button", class: "button small", onclick: addTokenizer }, icon("plus"), "Add a tokenizer");
+  const add = textButton("plus", "Add a tokenizer", addTokenizer);
   const element = make("div", { class: "all-mode" },
     panel("text", "This text, with every tokenizer", [add], textNote, textTable),
     panel("languages", "The language tax", [], languageNote, languageTable,
@@ -37,13 +38,12 @@ export function createAllMode(context, addTokenizer) {
         own)));
 
   function panel(name, title, actions, note, table, ...more) {
-    const figure = make("div", { class: "all-figure" }, note, make("div", { class: "all-scroller", tabindex: 0, role: "region", "aria-label": `${title}: table` }, table));
-    const copy = make("button", {
-      type: "button", class: "button small plain", "aria-label": `Download ${name} as CSV`, onclick: () => downloadFile(`${name}.csv`, csv[name], "text/csv"),
-    }, icon("download"), "CSV");
+    const figure = make("div", { class: "all-figure" }, note, make("div", { class: "table-scroller", tabindex: 0, role: "region", "aria-label": `${title}: table` }, table));
+    const save = () => downloadFile(`${name}.csv`, csv[name], "text/csv");
+    const copy = textButton("download", "CSV", save, { class: "plain", "aria-label": `Download ${name} as CSV` });
     return make("section", { class: "panel", "aria-labelledby": `all-${name}` },
       make("div", { class: "panel-heading" }, make("h2", { class: "panel-title", id: `all-${name}` }, title),
-        make("span", { class: "all-actions" }, ...actions, copy, ...pictureButtons(icon, name, () => figure))),
+        make("span", { class: "panel-actions" }, ...actions, copy, ...pictureButtons(name, () => figure))),
       make("div", { class: "panel-body" }, figure, ...more));
   }
 

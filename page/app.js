@@ -6,12 +6,10 @@ import { createChatMode } from "./chat.js";
 import { startClient } from "./core_client.js";
 import { make, roveFocus } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
-import { brandMark, icon } from "./icons.js";
+import { brandMark, icon, iconButton } from "./icons.js";
 import { fromFragment, LinkError } from "./link.js";
-import { createMergesPanel } from "./merges.js";
 import { Notices } from "./notices.js";
 import { Picker } from "./picker.js";
-import { printable } from "./printable.js";
 import { ShareMenu } from "./share.js";
 import { checkedState, INITIAL_STATE, keptPreferences, Store } from "./store.js";
 import { createTextMode } from "./text_mode.js";
@@ -54,8 +52,6 @@ async function start() {
     data,
     skeleton,
     notices,
-    icon,
-    printable,
     announce: (text) => {
       announcer.textContent = text;
     },
@@ -132,7 +128,7 @@ function describeSample({ tokenizers, data }) {
 /** Makes the header, the tabs and the modes. */
 function showModes(context) {
   const { store } = context;
-  const text = createTextMode(context, createMergesPanel);
+  const text = createTextMode(context);
   const picker = new Picker(context, (file) => void text.openText(file));
   const modes = [
     { name: "text", label: "Text", mode: text },
@@ -183,29 +179,19 @@ function showModes(context) {
 }
 
 function schemeButton({ store }) {
-  const button = make("button", {
-    type: "button",
-    class: "button plain icon-only",
-    onclick: () => {
-      store.set({ scheme: SCHEMES[(SCHEMES.indexOf(store.get().scheme) + 1) % SCHEMES.length] });
-    },
-  });
-  const show = ({ scheme }) => {
+  const next = () => SCHEMES[(SCHEMES.indexOf(store.get().scheme) + 1) % SCHEMES.length];
+  const button = iconButton("auto", "", () => store.set({ scheme: next() }));
+  store.follow(({ scheme }) => {
     button.replaceChildren(icon(scheme));
-    button.setAttribute("aria-label", `Colour scheme: ${scheme}`);
-    button.title = `Colour scheme: ${scheme}`;
-  };
-  store.subscribe(show);
-  show(store.get());
+    button.title = button.ariaLabel = `Colour scheme: ${scheme}`;
+  });
   return button;
 }
 
 function applyScheme(store) {
-  const apply = ({ scheme }) => {
+  store.follow(({ scheme }) => {
     document.documentElement.dataset.scheme = scheme;
-  };
-  store.subscribe(apply);
-  apply(store.get());
+  });
 }
 
 start().catch((error) => {

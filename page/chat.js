@@ -10,7 +10,8 @@ import { chatControlTokens, ChatRenderError, missingControlTokens, renderChat } 
 import { countMessageTokens } from "./chat_tokens.js";
 import { ChatVocabulary } from "./chat_vocabulary.js";
 import { measureWriters, writtenTokens } from "./chat_writers.js";
-import { countNoun, make, makeSwitch } from "./dom.js";
+import { copyToClipboard, countNoun, make, makeSelect, makeSwitch } from "./dom.js";
+import { textButton } from "./icons.js";
 import { TokenizerError } from "./tokenizers.js";
 
 // A pause in typing, in milliseconds, after which the conversation is encoded.
@@ -22,7 +23,7 @@ const TYPING_PAUSE = 20;
  * @returns {{element: HTMLElement, enter: () => void, leave: () => void}}
  */
 export function createChatMode(context) {
-  const { client, store, tokenizers, announce, icon } = context;
+  const { client, store, tokenizers, announce } = context;
   const { templates, default: defaultName, openai, openaiIds } = context.data.chat;
   const roles = [...new Set(templates.flatMap((each) => ["system", ...Object.keys(each.roles ?? {})]))];
 
@@ -34,11 +35,7 @@ export function createChatMode(context) {
   const writers = new Map();
 
   const picker = make("select", { class: "select small", onchange: () => chooseTemplate(picker.value) });
-  const examples = make("select", {
-    class: "select small",
-    "aria-label": "Example",
-    onchange: () => chooseExample(examples.value),
-  });
+  const examples = make("select", { class: "select small", "aria-label": "Example", onchange: () => chooseExample(examples.value) });
   const flags = {
     prompt: flagSwitch("Generation prompt", "prompt"),
     continues: flagSwitch("Continue the final message", "continues"),
@@ -49,22 +46,21 @@ export function createChatMode(context) {
     class: "field chat-paste-field", rows: 4, spellcheck: "false", "aria-label": "Tools as JSON",
     placeholder: '[{"type": "function", "function": {"name": "weather", "parameters": {}}}]', oninput: () => change({ tools: tools.value }),
   });
-  const thinking = make(
-    "select",
+  const thinking = makeSelect(
     { class: "select small", onchange: () => change({ thinking: thinking.value }) },
-    ...[["", "by default"], ["on", "on"], ["off", "off"]].map(([value, label]) => make("option", { value }, label)),
+    [["", "by default"], "on", "off"],
   );
   const own = make("details", { class: "chat-own" }, make("summary", {}, "Tools and reasoning"), tools,
     make("label", { class: "chat-label" }, make("span", {}, "Reasoning"), thinking));
   const idsSwitch = makeSwitch("Ids", store.get().showsIds, (isOn) => store.set({ showsIds: isOn }));
-  const editor = createChatEditor({ icon, announce, roles, changed: (messages) => change({ messages, example: "" }) });
+  const editor = createChatEditor({ announce, roles, changed: (messages) => change({ messages, example: "" }) });
   const paste = createMessagesPaste((messages) => {
     change({ messages, example: "" });
     editor.show(messages);
     announce(`${countNoun(messages.length, "message")} pasted.`);
   });
-  const result = createChatResult({ icon, switches: [flags.marksAssistant, idsSwitch], addsSwitch: flags.addsTokens });
-  const forgery = createForgeryPanel({ icon });
+  const result = createChatResult({ switches: [flags.marksAssistant, idsSwitch], addsSwitch: flags.addsTokens });
+  const forgery = createForgeryPanel();
   const copyJson = copyButton("Copy JSON", () => messagesToJson(chat.messages), "Messages copied as JSON.");
   const copyIds = copyButton("Copy ids", () => JSON.stringify(Array.from(result.ids() ?? [])), "Ids copied.");
   const copyText = copyButton("Copy text", () => result.text(), "Rendered text copied.");
@@ -103,7 +99,7 @@ export function createChatMode(context) {
       "div",
       { class: "panel-heading" },
       make("h2", { class: "panel-title", id }, title),
-      make("span", { class: "chat-heading-actions" }, ...actions),
+      make("span", { class: "panel-actions" }, ...actions),
     );
     const content = make("div", { class: "panel-body" }, ...body);
     return make("section", { class: `panel chat-panel-${name}`, "aria-labelledby": id }, heading, content);
@@ -115,15 +111,8 @@ export function createChatMode(context) {
   }
 
   function copyButton(label, text, done) {
-    const copy = async () => {
-      try {
-        await navigator.clipboard.writeText(text());
-        announce(done);
-      } catch {
-        announce("The browser does not allow the page to copy.");
-      }
-    };
-    return make("button", { type: "button", class: "button small plain", onclick: copy }, icon("copy"), label);
+    const copy = async () => announce(await copyToClipboard(text()) ? done : "The browser does not let the page copy.");
+    return textButton("copy", label, copy, { class: "plain" });
   }
 
   /** Changes the state, keeps it in the store, and draws what follows from it. */
@@ -138,7 +127,7 @@ export function createChatMode(context) {
 
   /** Shows a state that a link or the start of the page brings. */
   function restore() {
-    for (const [name, flag] of Object.entries(flags)) flag.querySelector("input").checked = chat[name];
+    for (const [name, flag] of Object.entries(flags)) flag.control.checked = chat[name];
     [tools.value, thinking.value] = [chat.tools, chat.thinking];
     followExample();
     editor.show(chat.messages);
@@ -214,7 +203,7 @@ export function createChatMode(context) {
   async function refresh() {
     window.clearTimeout(timer);
     isStale = true;
-    idsSwitch.querySelector("input").checked = store.get().showsIds;
+    idsSwitch.control.checked = store.get().showsIds;
     if (!isEntered || isDrawing) return;
     isDrawing = true;
     element.ariaBusy = "true";
@@ -253,8 +242,10 @@ export function createChatMode(context) {
     const analysis = await analyseChat(vocabulary, chosen, messages, rendered);
     if (isStale) return;
     showResult(tokenizer, chosen, vocabulary, analysis, marksAssistant);
-    forgery.element.closest("section").hidden = Boolean(chosen.isOwn);
-    if (chosen.isOwn) return;
+    if (chosen.isOwn) {
+      forgery.showOwn();
+      return;
+    }
     const { forgeries } = analysis;
     const written = await writersOf(vocabulary, chosen, writtenTokens(chosen, forgeries));
     if (isStale) return;

@@ -1,5 +1,6 @@
 // The editor of a conversation: a list of messages that can be added, removed and moved.
-import { countNoun, make } from "./dom.js";
+import { countNoun, make, makeSelect } from "./dom.js";
+import { icon, iconButton } from "./icons.js";
 
 const LONG_CONTENT = 5_000;
 
@@ -9,12 +10,12 @@ const LONG_CONTENT = 5_000;
  */
 
 /**
- * @param {{icon: (name: string) => SVGElement, announce: (text: string) => void, roles: string[],
+ * @param {{announce: (text: string) => void, roles: string[],
  *   changed: (messages: ChatMessage[]) => void}} options `roles` are those that a message can have
  * @returns {{element: HTMLElement, show: (messages: ChatMessage[]) => void,
  *   showCounts: (counts: ChatCount[] | null) => void}}
  */
-export function createChatEditor({ icon, announce, roles, changed }) {
+export function createChatEditor({ announce, roles, changed }) {
   /** @type {ChatMessage[]} */
   let messages = [];
   const list = make("ol", { class: "chat-messages", "aria-label": "Messages" });
@@ -61,13 +62,13 @@ export function createChatEditor({ icon, announce, roles, changed }) {
     const next = messages.filter((_, each) => each !== number);
     next.splice(to, 0, messages[number]);
     change(next);
-    const selection = selectionOf(field(number, "textarea"));
+    const { selectionStart, selectionEnd } = field(number, "textarea");
     draw();
     const target = field(to, focused);
     // At an end of the list, the button of this direction is disabled.
     if (target.disabled) field(to, focused === ".chat-up" ? ".chat-down" : ".chat-up").focus();
     else target.focus();
-    if (focused === "textarea") target.setSelectionRange(...selection);
+    if (focused === "textarea") target.setSelectionRange(selectionStart, selectionEnd);
     announce(`Message moved to place ${to + 1} of ${messages.length}.`);
   }
 
@@ -83,15 +84,10 @@ export function createChatEditor({ icon, announce, roles, changed }) {
     const name = `message ${number + 1}`;
     const isLast = number === messages.length - 1;
     const known = roles.includes(role) ? roles : [...roles, role];
-    const select = make(
-      "select",
-      {
-        class: "select small chat-role",
-        "aria-label": `Role of ${name}`,
-        onchange: () => chooseRole(number, select.value),
-      },
-      ...known.map((each) => make("option", { value: each, selected: each === role }, each === "" ? "(empty)" : each)),
-    );
+    const select = makeSelect({
+      class: "select small chat-role", "aria-label": `Role of ${name}`, onchange: () => chooseRole(number, select.value),
+    }, known.map((each) => [each, each === "" ? "(empty)" : each]));
+    select.value = role;
     const text = make("textarea", {
       class: "chat-content-field", "aria-label": `Content of ${name}`, dir: "auto", rows: "1", spellcheck: "false",
       placeholder: "Content", oninput: () => { fitField(text); setMessage(number, { content: text.value }); },
@@ -99,18 +95,8 @@ export function createChatEditor({ icon, announce, roles, changed }) {
     });
     text.value = content;
     fitField(text);
-    const button = (action, label, sign, isDisabled, act) => make(
-      "button",
-      {
-        type: "button",
-        class: `button plain small icon-only chat-${action}`,
-        "aria-label": `${label} ${name}`,
-        title: label,
-        disabled: isDisabled,
-        onclick: act,
-      },
-      icon(sign),
-    );
+    const button = (action, label, sign, disabled, act) =>
+      iconButton(sign, `${label} ${name}`, act, { class: `small chat-${action}`, title: label, disabled });
     return make(
       "li",
       { class: "chat-message", "data-role": role },
@@ -174,8 +160,4 @@ function countLabel(count) {
   if (count === null) return ["left out"];
   const [number, noun] = countNoun(count.content + count.markup, "token").split(" ");
   return [number, make("span", { class: "chat-message-noun" }, ` ${noun}`)];
-}
-
-function selectionOf(text) {
-  return [text.selectionStart, text.selectionEnd];
 }

@@ -1,5 +1,6 @@
 // “Who can forge what”: the conversation as one string next to the conversation as segments.
 import { make } from "./dom.js";
+import { icon } from "./icons.js";
 
 // A turn is shown up to this length: its beginning and its end.
 const HEAD_LENGTH = 280;
@@ -12,6 +13,9 @@ const TURNS = 12;
 const LEAD =
   "Control tokens tell a model who speaks. Many libraries join the messages to one string and look for control " +
   "tokens in all of it. This package encodes segments and looks for them in the template’s own text only.";
+const OWN =
+  "That holds for the model’s own template too: no message becomes a control token. What one string would do is measured " +
+  "with the built-in templates, which this page renders for every role: choose one under Template.";
 const MARK_TITLES = {
   forged: "forged control token",
   imitated: "imitated markup",
@@ -25,12 +29,12 @@ const MARK_TITLES = {
  */
 
 /**
- * @param {{icon: (name: string) => SVGElement}} options
  * @returns {{element: HTMLElement, show: (result: {template: object,
  *   messages: import("./chat_templates.js").ChatMessage[], missing: string[],
- *   forgeries: import("./chat_reading.js").Forgery[], writers: {roles: string[], rows: WriterRow[]}}) => void, clear: () => void}}
+ *   forgeries: import("./chat_reading.js").Forgery[], writers: {roles: string[], rows: WriterRow[]}}) => void, showOwn: () => void,
+ *   clear: () => void}}
  */
-export function createForgeryPanel({ icon }) {
+export function createForgeryPanel() {
   const element = make("div", { class: "chat-forgery" });
 
   function verdict({ template, missing, forgeries, messages }) {
@@ -115,6 +119,10 @@ export function createForgeryPanel({ icon }) {
       const lead = make("p", { class: "chat-lead" }, LEAD);
       element.replaceChildren(lead, verdict(result), ...cases, more, writersTable(result));
     },
+    /** Says what holds for a model's own template, which only the local server runs, for the conversation as it is. */
+    showOwn() {
+      element.replaceChildren(make("p", { class: "chat-lead" }, LEAD), verdictBox("quiet", "lock", OWN));
+    },
     clear() {
       element.replaceChildren();
     },
@@ -152,10 +160,10 @@ function writersTable({ writers: { roles, rows }, template }) {
   const note = `Roles of ${template.name}: ${roles.join(", ")}. Each is tried with this tokenizer.`;
   return make(
     "div",
-    { class: "chat-writers", role: "region", tabindex: "0", "aria-label": caption },
+    { class: "chat-writers table-scroller", role: "region", tabindex: "0", "aria-label": caption },
     make(
       "table",
-      {},
+      { class: "data-table" },
       make("caption", {}, caption),
       make("thead", {}, make("tr", {}, ...heads)),
       make("tbody", {}, ...rows.map(row)),

@@ -2,9 +2,10 @@
 import { chatLanes } from "./chat_lanes.js";
 import { FLAG_SPECIAL } from "./chips.js";
 import { countNoun, formatNumber, formatPrice, make } from "./dom.js";
+import { icon } from "./icons.js";
 
 /**
- * @param {{icon: (name: string) => SVGElement, switches: HTMLElement[], addsSwitch: HTMLElement}} options
+ * @param {{switches: HTMLElement[], addsSwitch: HTMLElement}} options
  *   `addsSwitch` adds the template's control tokens to the vocabulary.
  * @returns {{element: HTMLElement, ids: () => Uint32Array | null, text: () => string,
  *   show: (analysis: import("./chat_lanes.js").ChatAnalysis, chip: Function, note: string, price: number) => void,
@@ -12,7 +13,7 @@ import { countNoun, formatNumber, formatPrice, make } from "./dom.js";
  *   showVocabulary: (missing: string[], added: {content: string, id: number}[], isChosen: boolean) => void,
  *   showProblem: (message: string) => void}}
  */
-export function createChatResult({ icon, switches, addsSwitch }) {
+export function createChatResult({ switches, addsSwitch }) {
   let [ids, text] = [null, ""];
   const total = make("p", { class: "chat-total" });
   const notice = make("div", { class: "chat-problem", role: "status" });

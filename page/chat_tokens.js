@@ -1,4 +1,5 @@
 // Assigns the tokens of a rendered conversation to its messages: counts, control tokens, the assistant's tokens.
+import { lastAtMost } from "./ascending.js";
 
 /**
  * @typedef {{start: number, end: number, message: number | null, turn: number}} ChatPiece
@@ -134,12 +135,5 @@ export function mixedTokens(encoded, pieces) {
  * @returns {number}
  */
 export function pieceAt(pieces, position) {
-  let low = 0;
-  let high = pieces.length - 1;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (pieces[middle].end <= position) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return lastAtMost(pieces, position, pieces.length, ({ start }) => start);
 }

@@ -55,10 +55,8 @@ export class ChatVocabulary {
   async tokenBytes(ids) {
     const utf8 = new TextEncoder();
     const added = this.addedTokens.slice(this.addedTokens.length - this.#missing.length);
-    const found = new Map(added.map(({ id, content }) => [id, utf8.encode(content)]));
-    const distinct = Uint32Array.from(new Set(ids)).filter((id) => !found.has(id));
-    const { offsets, bytes } = await this.#client.tokenTable(this.key, distinct);
-    distinct.forEach((id, place) => found.set(id, bytes.subarray(offsets[place], offsets[place + 1])));
-    return found;
+    const own = new Map(added.map(({ id, content }) => [id, utf8.encode(content)]));
+    const found = await this.#client.tokenBytes(this.key, Array.from(ids).filter((id) => !own.has(id)));
+    return new Map([...found, ...own]);
   }
 }

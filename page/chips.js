@@ -1,12 +1,11 @@
 /** Chips: one token each, in the page's style. */
 
-import { make } from "./dom.js";
+import { countNoun, make } from "./dom.js";
 import { printable, visibleParts } from "./printable.js";
 
 // Flags of the tokens of an encoded text; core.js names them.
 export const FLAG_ADDED = 1;
 export const FLAG_SPECIAL = 2;
-export const FLAG_FIRST = 4;
 export const FLAG_BEGINS_INSIDE = 8;
 export const FLAG_ENDS_INSIDE = 16;
 
@@ -54,21 +53,22 @@ export function chipClasses(colour, flags) {
   return classes.join(" ");
 }
 
+/** Says how many symbols before or after the drawn ones are left out. */
+export function symbolsLeftOut(count, where) {
+  return make("span", { class: "merges-more" }, countNoun(count, `${where} symbol`));
+}
+
 /**
  * Makes a function that makes one chip; it follows the switch for invisible characters.
  * @param {{get(): {showsInvisible: boolean}}} store
  */
 export function chipMaker(store) {
   /**
-   * @param {{bytes: Uint8Array, text?: string, id?: number, flags?: number, colour?: number}} token `text` takes
-   *     the place of the text of `bytes`; `id` is written below
+   * @param {{bytes: Uint8Array, id?: number, flags?: number, colour?: number}} token `id` is written below
    * @returns {HTMLElement}
    */
-  return function chip({ bytes, text, id, flags = 0, colour = 0 }) {
-    const { showsInvisible } = store.get();
-    const parts = text === undefined
-      ? chipParts(bytes, showsInvisible)
-      : visibleParts(text, showsInvisible).map((part) => drawableSpaces(part, showsInvisible));
+  return function chip({ bytes, id, flags = 0, colour = 0 }) {
+    const parts = chipParts(bytes, store.get().showsInvisible);
     const made = make("span", { class: chipClasses(colour, flags) }, chipText(parts));
     if (id !== undefined) made.append(make("span", { class: "chip-id" }, String(id)));
     return made;

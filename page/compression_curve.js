@@ -19,7 +19,7 @@ export function createCompressionCurve(onStep) {
 
   const svg = makeSvg("svg", { class: "curve-svg", role: "img" });
   const note = make("p", { class: "merges-note number" });
-  const heading = make("div", { class: "training-heading" }, make("h3", { class: "training-title" }, "Compression"), note);
+  const heading = make("div", { class: "panel-heading" }, make("h3", { class: "panel-title" }, "Compression"), note);
   const frame = make("div", { class: "curve-frame" });
   frame.append(svg);
   const element = make("section", { class: "training-part training-curve" }, heading, frame);

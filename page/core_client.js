@@ -71,12 +71,20 @@ export class CoreClient {
   }
 
   /** The number of tokens of each text. */
-  counts(key, texts, { latest, ...options } = {}) {
-    return this.#call("counts", { key, texts, options }, latest);
+  counts(key, texts, options = {}) {
+    return this.#call("counts", { key, texts, options });
   }
 
-  tokenTable(key, ids, { latest } = {}) {
-    return this.#call("tokenTable", { key, ids }, latest);
+  /**
+   * The bytes of tokens, by id.
+   * @param {number} key
+   * @param {Iterable<number>} ids
+   * @returns {Promise<Map<number, Uint8Array>>}
+   */
+  async tokenBytes(key, ids) {
+    const distinct = Uint32Array.from(new Set(ids));
+    const { offsets, bytes } = await this.#call("tokenTable", { key, ids: distinct });
+    return new Map(Array.from(distinct, (id, at) => [id, bytes.subarray(offsets[at], offsets[at + 1])]));
   }
 
   trace(key, bytes, { latest } = {}) {
@@ -87,8 +95,8 @@ export class CoreClient {
     return this.#call("train", { text, options }, latest);
   }
 
-  encodeSegments(key, segments, { latest, ...options } = {}) {
-    return this.#call("encodeSegments", { key, segments, options }, latest);
+  encodeSegments(key, segments, options) {
+    return this.#call("encodeSegments", { key, segments, options });
   }
 
   /** A newer call with the same `latest` cancels the older ones that still wait; the running one finishes. */

@@ -1,10 +1,11 @@
 /** What is known about one token: a card at the pointer, and a panel for the selected one. */
 
+import { lastAtMost } from "./ascending.js";
 import { countNoun, formatNumber, make } from "./dom.js";
 import { FLAG_ADDED, FLAG_BEGINS_INSIDE, FLAG_ENDS_INSIDE, FLAG_SPECIAL } from "./chips.js";
-import { icon } from "./icons.js";
+import { iconButton } from "./icons.js";
 import { characterName, hexBytes, isInvisible, printable } from "./printable.js";
-import { inCharacters, lastAtMost, splitCharacter } from "./token_rows.js";
+import { inCharacters, splitCharacter } from "./token_rows.js";
 
 /**
  * Collects what is known about a token of an encoded text.
@@ -50,13 +51,7 @@ function sharedCharacters({ starts, ends, flags }, text, token) {
 }
 
 function joinBytes(parts) {
-  const joined = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
+  return Uint8Array.from(parts.flatMap((part) => [...part]));
 }
 
 /** A span, counted from 0: "3", "3 to 7" with both ends, or "before 3" if it is empty. */
@@ -71,7 +66,7 @@ const MAX_TRACED = 20_000;
 
 function shortBytes(bytes) {
   return bytes.length > LONG_TOKEN
-    ? `${hexBytes(bytes.subarray(0, LONG_TOKEN))} … (${bytes.length.toLocaleString("en")} bytes)`
+    ? `${hexBytes(bytes.subarray(0, LONG_TOKEN))} … (${countNoun(bytes.length, "byte")})`
     : hexBytes(bytes) || "none";
 }
 
@@ -136,7 +131,7 @@ export class DetailsPanel {
 
   /**
    * @param {object} context
-   * @param {{element: HTMLElement, show(piece: object): void, clear(): void} | null} merges
+   * @param {{element: HTMLElement, show(piece: object): void, clear(): void}} merges
    * @param {() => void} closed
    */
   constructor(context, merges, closed) {
@@ -145,14 +140,9 @@ export class DetailsPanel {
     this.element = make(
       "section",
       { class: "details", hidden: true, "aria-label": "Selected token" },
-      make("button", {
-        type: "button",
-        class: "button plain small icon-only details-close",
-        "aria-label": "Close the details",
-        onclick: closed,
-      }, icon("close")),
+      iconButton("close", "Close the details", closed, { class: "small details-close" }),
       this.#body,
-      merges ? merges.element : null,
+      merges.element,
     );
   }
 
@@ -165,15 +155,10 @@ export class DetailsPanel {
     this.#shown += 1;
     const number = this.#shown;
     const piece = facts.piece?.();
-    const isTraced = this.#merges !== null && piece && piece.length <= MAX_TRACED;
-    const rank = make("dd", { class: "number" }, "…");
+    const isTraced = piece && piece.length <= MAX_TRACED;
+    const rank = make("span", {}, "…");
     const row = (name, ...value) =>
-      make(
-        "div",
-        { class: "fact" },
-        make("dt", {}, name),
-        value[0] instanceof Element && value[0].tagName === "DD" ? value[0] : make("dd", { class: "number" }, ...value),
-      );
+      make("div", { class: "fact" }, make("dt", {}, name), make("dd", { class: "number" }, ...value));
     this.#body.replaceChildren(
       make(
         "div",
@@ -193,34 +178,25 @@ export class DetailsPanel {
         facts.shared.length > 0 ? row("Part of", sharedText(facts.shared)) : null,
         row("At characters", spanText(...facts.characters)),
         row("At bytes", spanText(facts.byteStart, facts.byteEnd)),
-        piece ? row("Rank", rank) : row(
-          "Kind",
-          facts.isSpecial
-            ? "special token: found in the text before merging"
-            : "added token: found in the text before merging",
-        ),
+        piece ? row("Rank", rank) : row("Kind", `${facts.isSpecial ? "special" : "added"} token: found in the text before merging`),
         // Otherwise the heading of the merges names the piece.
         piece && !isTraced
           ? row(
             "Piece",
             make("span", { class: "mono", dir: "auto" }, quoted(piece)),
-            facts.pieceTokens === 1 ? ", one token" : `, ${facts.pieceTokens.toLocaleString("en")} tokens`,
+            facts.pieceTokens === 1 ? ", one token" : `, ${formatNumber(facts.pieceTokens)} tokens`,
           )
           : null,
       ),
     );
     this.element.hidden = false;
-    if (!piece) {
-      this.#merges?.clear();
-      return;
-    }
-    if (piece.length > MAX_TRACED) {
-      rank.textContent = `not looked up: the piece has ${countNoun(piece.length, "byte")}`;
-      this.#merges?.clear();
+    if (!isTraced) {
+      if (piece) rank.textContent = `not looked up: the piece has ${countNoun(piece.length, "byte")}`;
+      this.#merges.clear();
       return;
     }
     void this.#showRank(rank, piece, facts.id, tokenizer.key, number);
-    await this.#merges?.show({ key: tokenizer.key, bytes: piece, title: quoted(piece, 40) });
+    await this.#merges.show({ key: tokenizer.key, bytes: piece, title: quoted(piece, 40) });
   }
 
   async #showRank(element, piece, id, key, number) {
@@ -229,7 +205,7 @@ export class DetailsPanel {
       if (number !== this.#shown) return;
       const made = merges.filter((merge) => merge.id === id);
       element.textContent = made.length > 0
-        ? made[0].rank.toLocaleString("en")
+        ? formatNumber(made[0].rank)
         : isWhole
         ? "none: the piece is a token, so it is not merged"
         : "none: no merge makes this token";
@@ -241,6 +217,6 @@ export class DetailsPanel {
   hide() {
     this.#shown += 1;
     this.element.hidden = true;
-    this.#merges?.clear();
+    this.#merges.clear();
   }
 }

@@ -65,6 +65,41 @@ export function makeSwitch(label, isOn, changed) {
 }
 
 /**
+ * Makes a list to choose from.
+ * @param {Record<string, any>} attributes
+ * @param {(string | [string | number, string])[]} options values with their texts, or values that are their texts
+ * @returns {HTMLSelectElement}
+ */
+export function makeSelect(attributes, options) {
+  const made = options.map((option) => {
+    const [value, text] = Array.isArray(option) ? option : [option, option];
+    return make("option", { value }, text);
+  });
+  return /** @type {HTMLSelectElement} */ (make("select", attributes, ...made));
+}
+
+/** Copies a text. Returns whether the browser lets the page do it. */
+export async function copyToClipboard(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyBySelection(text);
+  }
+}
+
+/** Copies where the browser gives a page no clipboard, as for some files. */
+function copyBySelection(text) {
+  const field = make("textarea", { class: "visually-hidden", "aria-hidden": "true" });
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  return isCopied;
+}
+
+/**
  * Arrow keys, Home and End move the focus among the items of a list; Tab leaves it (roving tabindex).
  * @param {HTMLElement} list
  * @param {() => HTMLElement[]} items

@@ -81,11 +81,6 @@ export class Editor {
     if (this.#ends.every((each) => each === "\n")) this.#ends = null;
   }
 
-  /** Whether what the field holds is the given text, but for its line ends. */
-  holds(text) {
-    return this.text === text;
-  }
-
   /** Highlights a range of UTF-16 code units; null ends it. */
   highlight(range) {
     if (range === null || this.field.value.length > MAX_HIGHLIGHTED) {

@@ -1,6 +1,6 @@
 /** The icons of the page: paths of 24 by 24 units, drawn with a line of the text's colour. */
 
-import { makeSvg } from "./dom.js";
+import { make, makeSvg } from "./dom.js";
 
 const PATHS = {
   share: "M12 15V4m0 0L8 8m4-4 4 4M5 13v5a2 2 0 0 0 2 2h10a2 2 0 0 0 2-2v-5",
@@ -19,7 +19,6 @@ const PATHS = {
   last: "m5.5 6 6 6-6 6M12.5 6l6 6-6 6",
   play: "M8 5.5v13l10.5-6.5L8 5.5Z",
   pause: "M9 6v12M15 6v12",
-  stop: "M7 7h10v10H7z",
   check: "m5 12.5 4.5 4.5L19 7.5",
   copy: "M9 9h10v11H9zM5 15V4h10",
   link:
@@ -31,15 +30,11 @@ const PATHS = {
   lock: "M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3",
   user: "M12 4.5a3.7 3.7 0 1 0 0 7.4 3.7 3.7 0 0 0 0-7.4ZM4.5 20c.8-3.7 3.8-5.5 7.5-5.5s6.7 1.8 7.5 5.5",
   trash: "M5 7h14M10 7V4.5h4V7M7 7l.8 12.5h8.4L17 7",
-  edit: "m5 19 1-4L16.5 4.5l3 3L9 18l-4 1Z",
-  shuffle: "M4 7h3.5l9 10H20m0 0-2.5-2.5M20 17l-2.5 2.5M4 17h3.5l2.5-2.8M13.5 10l3-3H20m0 0-2.5-2.5M20 7l-2.5 2.5",
-  reset: "M5 12a7 7 0 1 0 2.2-5.1L5 9m0-4.5V9h4.5",
   print: "M7 9V4h10v5M7 17H4.5V9h15v8H17M7 14h10v6H7z",
   braces:
     "M9 4.5H8A2 2 0 0 0 6 6.5v3.2L4.5 12 6 14.3v3.2a2 2 0 0 0 2 2h1M15 4.5h1a2 2 0 0 1 2 2v3.2l1.5 2.3-1.5 2.3v3.2a2 2 0 0 1-2 2h-1",
   hash: "M9.5 4 7.5 20M16.5 4l-2 16M4.5 9h16M3.5 15h16",
   download: "M12 4v11m0 0-4-4m4 4 4-4M5 19.5h14",
-  tree: "M12 4v5M12 9H6v4M12 9h6v4M4 13h4v5H4zM16 13h4v5h-4zM10 4h4",
   drop: "M12 4v9m0 0-3.5-3.5M12 13l3.5-3.5M4.5 14.5V19h15v-4.5",
 };
 
@@ -50,7 +45,7 @@ const PATHS = {
  */
 export function icon(name) {
   const svg = makeSvg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" });
-  const path = { d: PATHS[name] || "", fill: name === "play" || name === "stop" ? "currentColor" : "none" };
+  const path = { d: PATHS[name] || "", fill: name === "play" ? "currentColor" : "none" };
   svg.append(makeSvg("path", {
     ...path,
     stroke: "currentColor",
@@ -59,6 +54,22 @@ export function icon(name) {
     "stroke-linejoin": "round",
   }));
   return svg;
+}
+
+/**
+ * Makes a button that is an icon.
+ * @param {string} name of the icon
+ * @param {string} label
+ * @param {() => void} onclick
+ * @param {Record<string, any>} [attributes] others; `class` adds classes
+ */
+export function iconButton(name, label, onclick, { class: more = "", ...attributes } = {}) {
+  return make("button", { type: "button", class: `button plain icon-only ${more}`, "aria-label": label, onclick, ...attributes }, icon(name));
+}
+
+/** Makes a small button with an icon and a text; `attributes` as those of `iconButton`. */
+export function textButton(name, text, onclick, { class: more = "", ...attributes } = {}) {
+  return make("button", { type: "button", class: `button small ${more}`, onclick, ...attributes }, icon(name), text);
 }
 
 /**

@@ -1,5 +1,8 @@
 /** A state as the fragment of a link, and back. The browser never sends a fragment to a server. */
 
+import { fromBase64, toBase64 } from "./base64.js";
+import { formatNumber } from "./dom.js";
+
 // Chats, mail programs and browsers cut or refuse longer links.
 const MAX_LINK = 30_000;
 // A fragment that unpacks to more is an attack on the memory, not a text that someone shares.
@@ -25,8 +28,8 @@ export async function toFragment(state) {
   const fragment = PREFIX + toBase64Url(packed);
   if (fragment.length > MAX_LINK) {
     throw new LinkError(
-      `The link would have ${fragment.length.toLocaleString("en")} characters, and many programs cut links of ` +
-        `more than ${MAX_LINK.toLocaleString("en")}. Shorten the text.`,
+      `The link would have ${formatNumber(fragment.length)} characters, and many programs cut links of ` +
+        `more than ${formatNumber(MAX_LINK)}. Shorten the text.`,
     );
   }
   return fragment;
@@ -65,20 +68,10 @@ async function throughStream(bytes, stream, limit) {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
-/** @param {Uint8Array} bytes */
-export function toBase64(bytes) {
-  let binary = "";
-  for (let at = 0; at < bytes.length; at += 0x8000) {
-    binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
-  }
-  return btoa(binary);
-}
-
 function toBase64Url(bytes) {
   return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 function fromBase64Url(text) {
-  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+  return fromBase64(text.replaceAll("-", "+").replaceAll("_", "/"));
 }

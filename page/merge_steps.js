@@ -1,5 +1,7 @@
 // The merges of a piece as a sequence of states, and the possible merges of each state.
 
+import { lastAtMost } from "./ascending.js";
+
 /**
  * @typedef {object} MergeNode A symbol, from the step that makes it to the step that joins it to another.
  * @property {number} index
@@ -95,13 +97,7 @@ export class MergeSteps {
    * @returns {number} its index in `roots`
    */
   rootIndex(node) {
-    let [low, high] = [0, this.roots.length - 1];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.roots[middle].end <= node.start) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return lastAtMost(this.roots, node.start, this.roots.length, ({ start }) => start);
   }
 
   _add(id, bytes, start) {

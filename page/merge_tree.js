@@ -1,6 +1,7 @@
 // The merge tree of a piece as SVG: the initial symbols in the first row, and below them the tokens that they join to.
 
 import { make, makeSvg } from "./dom.js";
+import { iconButton } from "./icons.js";
 import { prefersStillness } from "./join_motion.js";
 import { pictureButtons } from "./picture.js";
 import { printable, spokenToken, visibleParts } from "./printable.js";
@@ -27,12 +28,11 @@ export function tokenLine(bytes) {
 }
 
 /**
- * @param {{icon: (name: string) => SVGElement, onStep: (step: number) => void}} options `onStep` is called with the
- *   number of the merge of a node that is clicked
+ * @param {(step: number) => void} onStep called with the number of the merge of a node that is clicked
  * @returns {{element: HTMLElement, reset: (steps: import("./merge_steps.js").MergeSteps, isRightToLeft: boolean) => void,
  *   draw: (step: number, isAnimated: boolean) => void}}
  */
-export function createMergeTree({ icon, onStep }) {
+export function createMergeTree(onStep) {
   let [steps, isMirrored, step, zoom, isWhole] = [null, false, 0, NATURAL_ZOOM, false];
   let layout = { boxes: [], width: 0, height: 0 };
   /** The drawn nodes by index. */
@@ -43,16 +43,12 @@ export function createMergeTree({ icon, onStep }) {
   const svg = makeSvg("svg", { class: "tree-svg", role: "img" }, edges, nodes);
   const scroller = make("div", { class: "tree-scroller", tabindex: 0, role: "region", "aria-label": "Merge tree" });
   scroller.append(svg);
-  const button = (name, iconName, onclick) => make(
-    "button", { class: "button plain icon-only small", type: "button", "aria-label": name, title: name, onclick }, icon(iconName),
-  );
-  const [out, into] = [
-    button("Zoom out", "minus", () => setZoom(zoom - 1)), button("Zoom in", "plus", () => setZoom(zoom + 1)),
-  ];
+  const out = iconButton("minus", "Zoom out", () => setZoom(zoom - 1), { class: "small", title: "Zoom out" });
+  const into = iconButton("plus", "Zoom in", () => setZoom(zoom + 1), { class: "small", title: "Zoom in" });
   const fit = make("button", { class: "button plain small", type: "button", onclick: () => fitWidth() }, "Fit");
   fit.title = "Fit the width";
   const tools = make(
-    "div", { class: "tree-tools", role: "group", "aria-label": "Merge tree" }, out, fit, into, ...pictureButtons(icon, "merge tree", wholeTree),
+    "div", { class: "tree-tools", role: "group", "aria-label": "Merge tree" }, out, fit, into, ...pictureButtons("merge tree", wholeTree),
   );
   const title = make("h3", { class: "merges-title" }, "Merge tree");
   const legend = make("p", { class: "merges-note" }, "The numbers are ranks.");

@@ -1,12 +1,14 @@
 // The panel of a piece: its symbols after each merge, the possible merges, and the merge tree.
 
+import { symbolsLeftOut } from "./chips.js";
 import { countNoun, formatNumber, make } from "./dom.js";
+import { iconButton } from "./icons.js";
 import { prepareMoves, recordPlaces } from "./join_motion.js";
 import { MergeSteps, PairRanks } from "./merge_steps.js";
 import { createMergeTree } from "./merge_tree.js";
 import { spokenToken } from "./printable.js";
 import { createStepControls } from "./step_controls.js";
-import { runsRightToLeft } from "./text_direction.js";
+import { directionOf } from "./token_rows.js";
 
 // A longer piece is cut: its tree has more nodes than anybody can look at.
 const MAX_PIECE_BYTES = 4096;
@@ -24,14 +26,14 @@ const TRACES_AT_ONCE = 64;
  *   clear: () => void}}
  */
 export function createMergesPanel(context) {
-  const { announce, chip, client, icon, store } = context;
+  const { announce, chip, client, store } = context;
   /** The piece that is shown: its steps and ranks. */
   let [shown, calls] = [null, 0];
 
   const title = make("h2", { class: "merges-heading" }, "Merges of a piece");
   const summary = make("p", { class: "merges-summary" });
   const notice = make("p", { class: "merges-notice", hidden: true });
-  const controls = createStepControls({ icon, label: "Merges of the piece", announce, show: (step, before) => draw(step, before) });
+  const controls = createStepControls({ label: "Merges of the piece", announce, show: (step, before) => draw(step, before) });
   const symbols = make("div", { class: "merges-symbols" });
   const sentence = make("p", { class: "merges-sentence" });
   const stage = make(
@@ -46,7 +48,7 @@ export function createMergesPanel(context) {
       make("p", { class: "merges-note" }, "The lowest rank applies.")),
     candidates, others,
   );
-  const tree = createMergeTree({ icon, onStep: (step) => controls.go(step) });
+  const tree = createMergeTree((step) => controls.go(step));
   const list = make("ol", { class: "merges-list" });
   const listing = make("details", { class: "merges-listing" }, make("summary", {}, "The merges in words"), list);
   const body = make(
@@ -54,14 +56,12 @@ export function createMergesPanel(context) {
     make("div", { class: "merges-columns" }, make("div", { class: "merges-main" }, stage, tree.element), possible), listing,
   );
   const enlarge = make("button", { class: "button small merges-enlarge", type: "button", onclick: () => openDialog() }, "Enlarge");
-  const close = make("button", {
-    class: "button plain small icon-only", type: "button", "aria-label": "Close", hidden: true, onclick: () => dialog.close(),
-  }, icon("close"));
+  const close = iconButton("close", "Close", () => dialog.close(), { class: "small", hidden: true });
   const heading = make(
     "div", { class: "merges-top" }, make("div", { class: "merges-part-heading" }, title, summary), make("div", { class: "merges-tools" }, enlarge, close),
   );
   const content = make("div", { class: "merges-content" }, heading, notice, body);
-  const dialog = make("dialog", { class: "merges-dialog", "aria-label": "Merges of a piece", onclose: () => closeDialog() });
+  const dialog = make("dialog", { class: "dialog merges-dialog", "aria-label": "Merges of a piece", onclose: () => closeDialog() });
   const element = make("section", { class: "merges", "aria-label": "Merges of a piece", hidden: true }, content, dialog);
   element.addEventListener("keydown", (event) => {
     // The arrow keys scroll the tree when it has the focus.
@@ -93,13 +93,14 @@ export function createMergesPanel(context) {
     try {
       const piece = bytes.subarray(0, cutLength(bytes));
       const trace = await client.trace(key, piece.slice());
-      const vocabulary = await tokenBytesOf(client, key, trace);
+      const ids = [...trace.symbols, ...trace.merges.map(({ id }) => id), ...trace.ids];
+      const bytesOf = await client.tokenBytes(key, ids.filter((id) => id !== null));
       if (call !== calls) return;
-      const steps = new MergeSteps(trace, piece, vocabulary);
+      const steps = new MergeSteps(trace, piece, (id) => bytesOf.get(id));
       const ranks = new PairRanks((pair) => client.trace(key, pair));
       shown = { steps, ranks, bytes, piece };
       title.replaceChildren(name || "Merges of a piece");
-      const isRightToLeft = runsRightToLeft(piece);
+      const isRightToLeft = directionOf(piece) === "rtl";
       for (const each of [symbols, candidates]) each.classList.toggle("is-right-to-left", isRightToLeft);
       writeNotice();
       element.hidden = false;
@@ -171,15 +172,14 @@ export function createMergesPanel(context) {
     const next = step < steps.length ? steps.made(step + 1) : null;
     const places = isForward && controls.motion() > 0 ? recordPlaces(symbols) : new Map();
     const [from, to] = windowAround(current, made ?? next);
-    const left = (count, where) => make("span", { class: "merges-more" }, countNoun(count, `${where} symbol`));
     const drawn = [];
-    if (from > 0) drawn.push(left(from, "earlier"));
+    if (from > 0) drawn.push(symbolsLeftOut(from, "earlier"));
     for (let index = from; index < to; index += 1) {
       const node = current[index];
       const state = [node === made && "is-new", node === next?.left && "is-next-left", node === next?.right && "is-next-right"];
       drawn.push(symbolChip(node, state.filter(Boolean).join(" ")));
     }
-    if (to < current.length) drawn.push(left(current.length - to, "later"));
+    if (to < current.length) drawn.push(symbolsLeftOut(current.length - to, "later"));
     symbols.replaceChildren(...drawn);
     reveal(symbols.querySelector(".is-new") ?? symbols.querySelector(".is-next-left"));
     const joins = made ? new Map([[String(made.index), [String(made.left.index), String(made.right.index)]]]) : new Map();
@@ -316,17 +316,6 @@ export function createMergesPanel(context) {
   }
 
   return { element, show, clear };
-}
-
-/** The bytes of the tokens of a trace. */
-async function tokenBytesOf(client, key, trace) {
-  const ids = new Set([...trace.symbols, ...trace.merges.map(({ id }) => id), ...trace.ids]);
-  ids.delete(null);
-  const wanted = Uint32Array.from(ids);
-  const { offsets, bytes } = await client.tokenTable(key, wanted.slice());
-  const table = new Map();
-  for (const [index, id] of wanted.entries()) table.set(id, bytes.subarray(offsets[index], offsets[index + 1]));
-  return (id) => table.get(id);
 }
 
 /** The length of a piece, or of its longest beginning within the limit that ends with a whole character. */

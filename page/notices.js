@@ -1,7 +1,7 @@
 /** Short messages at the bottom of the page. A problem stays until it is closed. */
 
 import { make } from "./dom.js";
-import { icon } from "./icons.js";
+import { icon, iconButton } from "./icons.js";
 
 const SHOWN_MILLISECONDS = 4000;
 
@@ -13,12 +13,7 @@ export class Notices {
    * @param {"done" | "problem"} [kind]
    */
   show(message, kind = "done") {
-    const close = make("button", {
-      type: "button",
-      class: "button plain small icon-only",
-      "aria-label": "Close the message",
-      onclick: () => notice.remove(),
-    }, icon("close"));
+    const close = iconButton("close", "Close the message", () => notice.remove(), { class: "small" });
     const notice = make(
       "div",
       { class: `notice notice-${kind}`, role: kind === "problem" ? "alert" : "status" },
@@ -29,9 +24,5 @@ export class Notices {
     for (const earlier of this.element.querySelectorAll(`.notice-${kind}`)) earlier.remove();
     this.element.append(notice);
     if (kind === "done") setTimeout(() => notice.remove(), SHOWN_MILLISECONDS);
-  }
-
-  clear() {
-    this.element.replaceChildren();
   }
 }

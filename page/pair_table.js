@@ -27,7 +27,7 @@ export function createPairTable(tokenChip) {
   const more = make("button", { class: "button small plain", type: "button", onclick: showMore });
   const scroller = make("div", { class: "training-scroller pair-scroller", tabindex: 0, role: "region", "aria-label": "Pairs" }, table, more);
   const note = make("p", { class: "merges-note" });
-  const heading = make("div", { class: "training-heading" }, make("h3", { class: "training-title" }, "Pairs"), note);
+  const heading = make("div", { class: "panel-heading" }, make("h3", { class: "panel-title" }, "Pairs"), note);
   const element = make("section", { class: "training-part training-pairs" }, heading, scroller);
 
   function reset() {

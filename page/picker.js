@@ -1,7 +1,7 @@
 /** The tokenizer picker: buttons in the header, and a dialog with names, files and split patterns. */
 
-import { formatNumber, make } from "./dom.js";
-import { icon } from "./icons.js";
+import { formatNumber, make, makeSelect } from "./dom.js";
+import { icon, iconButton } from "./icons.js";
 import { MODELS } from "./models.js";
 import { groupFiles, isTokenizerFile, TokenizerError } from "./tokenizers.js";
 
@@ -78,8 +78,8 @@ export class Picker {
       return true;
     } catch (error) {
       if (!(error instanceof TokenizerError)) throw error;
-      this.#place = place;
       if (!this.dialog.open) this.open(place);
+      this.#place = place;
       this.#say(error.message, true);
       this.#files = group;
       this.#pattern.hidden = !error.needsPattern;
@@ -113,7 +113,7 @@ export class Picker {
   #title = make("h2", { class: "dialog-title", id: "picker-title" });
   #list = make("div", { class: "picker-list" });
   #message = make("p", { class: "picker-message", role: "status" });
-  #patternSelect = make("select", { class: "select", id: "picker-pattern" });
+  #patternSelect;
   #pattern = make("form", { class: "picker-pattern", hidden: true });
 
   #makeDialog() {
@@ -128,9 +128,8 @@ export class Picker {
         input.value = "";
       },
     });
-    for (const { name } of this.#context.data.patterns) {
-      this.#patternSelect.append(make("option", { value: name }, name));
-    }
+    const patterns = this.#context.data.patterns.map(({ name }) => name);
+    this.#patternSelect = makeSelect({ class: "select", id: "picker-pattern" }, patterns);
     this.#pattern.append(
       make("label", { for: "picker-pattern" }, "Its split pattern:"),
       this.#patternSelect,
@@ -148,12 +147,7 @@ export class Picker {
         "div",
         { class: "dialog-heading" },
         this.#title,
-        make("button", {
-          type: "button",
-          class: "button plain icon-only",
-          "aria-label": "Close",
-          onclick: () => dialog.close(),
-        }, icon("close")),
+        iconButton("close", "Close", () => dialog.close()),
       ),
       this.#search,
       this.#message,
@@ -256,45 +250,22 @@ export class Picker {
     const focused = this.buttons.contains(document.activeElement)
       ? [...this.buttons.querySelectorAll("button")].indexOf(document.activeElement)
       : -1;
-    const button = (place, name) =>
-      make(
-        "button",
-        {
-          type: "button",
-          class: "button picker-button",
-          "aria-haspopup": "dialog",
-          "aria-label": `${place === 0 ? "Tokenizer" : "Compared with"}: ${name || "none"}`,
-          onclick: () => this.open(place),
-        },
-        make("span", { class: "picker-button-name" }, name || "No tokenizer"),
-        icon("down"),
-      );
+    const opener = (place, attributes, ...content) =>
+      make("button", { type: "button", "aria-haspopup": "dialog", onclick: () => this.open(place), ...attributes }, ...content);
+    const button = (place, name) => {
+      const label = `${place === 0 ? "Tokenizer" : "Compared with"}: ${name || "none"}`;
+      const shownName = make("span", { class: "picker-button-name" }, name || "No tokenizer");
+      return opener(place, { class: "button picker-button", "aria-label": label }, shownName, icon("down"));
+    };
     const shown = [button(0, names[0])];
     if (mode === "text" && names[1] !== undefined) {
       shown.push(
         make("span", { class: "picker-versus", "aria-hidden": "true" }, "vs"),
         button(1, names[1]),
-        make("button", {
-          type: "button",
-          class: "button plain icon-only",
-          "aria-label": "End the comparison",
-          onclick: () => void tokenizers.choose(1, null),
-        }, icon("close")),
+        iconButton("close", "End the comparison", () => void tokenizers.choose(1, null)),
       );
     } else if (mode === "text") {
-      shown.push(
-        make(
-          "button",
-          {
-            type: "button",
-            class: "button plain picker-compare",
-            "aria-haspopup": "dialog",
-            onclick: () => this.open(1),
-          },
-          icon("compare"),
-          "Compare",
-        ),
-      );
+      shown.push(opener(1, { class: "button plain picker-compare" }, icon("compare"), "Compare"));
     }
     this.buttons.replaceChildren(...shown);
     if (focused >= 0) {
@@ -303,28 +274,22 @@ export class Picker {
   }
 
   #listenForDrops() {
-    let depth = 0;
-    const holdsFiles = (event) => [...(event.dataTransfer?.types || [])].includes("Files");
-    const show = (isShown) => {
-      depth = isShown ? depth : 0;
-      this.overlay.hidden = !isShown;
-    };
-    addEventListener("dragenter", (event) => {
-      if (!holdsFiles(event)) return;
-      event.preventDefault();
-      depth += 1;
-      show(true);
+    const listen = (type, act) =>
+      addEventListener(type, (event) => {
+        if (!event.dataTransfer?.types.includes("Files")) return;
+        event.preventDefault();
+        act(event);
+      });
+    listen("dragenter", () => {
+      this.overlay.hidden = false;
     });
-    addEventListener("dragleave", (event) => {
-      if (holdsFiles(event) && (depth -= 1) <= 0) show(false);
+    listen("dragover", () => {});
+    listen("dragleave", (event) => {
+      // Without another element the files leave the window.
+      if (event.relatedTarget === null) this.overlay.hidden = true;
     });
-    addEventListener("dragover", (event) => {
-      if (holdsFiles(event)) event.preventDefault();
-    });
-    addEventListener("drop", (event) => {
-      if (!holdsFiles(event)) return;
-      event.preventDefault();
-      show(false);
+    listen("drop", (event) => {
+      this.overlay.hidden = true;
       void this.take([...event.dataTransfer.files], this.dialog.open ? this.#place : 0);
     });
   }

@@ -1,6 +1,7 @@
 /** Pictures of what the page shows: parts of the document as SVG that stands alone, and as PNG. */
 
 import { downloadFile, make, makeSvg } from "./dom.js";
+import { textButton } from "./icons.js";
 
 const PICTURE_MARGIN = 16;
 const PNG_SCALE = 2;
@@ -14,14 +15,12 @@ const DRAWN_STYLES = [
 
 /**
  * Makes two buttons that offer a picture of an element.
- * @param {(name: string) => SVGElement} icon
  * @param {string} name of the files
  * @param {() => Element} shown
  */
-export function pictureButtons(icon, name, shown) {
-  const button = (kind, save) => make("button", {
-    type: "button", class: "button small plain", "aria-label": `Download ${name} as ${kind}`, onclick: () => void save(name, shown()),
-  }, icon("download"), kind);
+export function pictureButtons(name, shown) {
+  const button = (kind, save) =>
+    textButton("download", kind, () => void save(name, shown()), { class: "plain", "aria-label": `Download ${name} as ${kind}` });
   return [button("SVG", saveSvg), button("PNG", savePng)];
 }
 

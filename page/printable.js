@@ -48,16 +48,16 @@ const SIGNS = new Map([[" ", "·"], ["\n", "↵"], ["\t", "→"], ["\r", "␍"]]
 
 /**
  * @param {Uint8Array} bytes
- * @returns {{text: string, isText: boolean, parts: {text: string, isHex: boolean}[]}} `isText` is false if bytes
- *     are not whole characters; those are hexadecimal in `text`, and parts of their own
+ * @returns {{text: string, parts: {text: string, isHex: boolean}[]}} bytes that are not whole characters are
+ *     hexadecimal in `text`, and parts of their own
  */
 export function printable(bytes) {
   try {
     const text = UTF8.decode(bytes);
-    return { text, isText: true, parts: text === "" ? [] : [{ text, isHex: false }] };
+    return { text, parts: text === "" ? [] : [{ text, isHex: false }] };
   } catch {
     const parts = splitBytes(bytes);
-    return { text: parts.map((part) => part.text).join(" "), isText: false, parts };
+    return { text: parts.map((part) => part.text).join(" "), parts };
   }
 }
 

@@ -1,6 +1,6 @@
 /** The share menu: ids, JSON, and a link that holds the whole state. */
 
-import { downloadFile, make, roveFocus } from "./dom.js";
+import { copyToClipboard, countNoun, downloadFile, make, roveFocus } from "./dom.js";
 import { icon } from "./icons.js";
 import { LinkError, toFragment } from "./link.js";
 import { savePng, saveSvg } from "./picture.js";
@@ -131,12 +131,9 @@ export class ShareMenu {
 
   async #copyIds() {
     const shown = this.#tokens();
-    if (shown) {
-      await this.#copy(
-        `[${Array.from(shown.ids).join(", ")}]`,
-        `${shown.ids.length.toLocaleString("en")} ids are copied.`,
-      );
-    }
+    if (!shown) return;
+    const { length } = shown.ids;
+    await this.#copy(`[${Array.from(shown.ids).join(", ")}]`, `${countNoun(length, "id")} ${length === 1 ? "is" : "are"} copied.`);
   }
 
   async #copyJson() {
@@ -151,23 +148,7 @@ export class ShareMenu {
 
   async #copy(text, done) {
     const { notices } = this.#context;
-    try {
-      await navigator.clipboard.writeText(text);
-      notices.show(done);
-    } catch {
-      if (copyBySelection(text)) notices.show(done);
-      else notices.show("The browser does not let the page copy.", "problem");
-    }
+    if (await copyToClipboard(text)) notices.show(done);
+    else notices.show("The browser does not let the page copy.", "problem");
   }
-}
-
-/** Copies where the browser gives a page no clipboard, as for some files. */
-function copyBySelection(text) {
-  const field = make("textarea", { class: "visually-hidden", "aria-hidden": "true" });
-  field.value = text;
-  document.body.append(field);
-  field.select();
-  const isCopied = document.execCommand("copy");
-  field.remove();
-  return isCopied;
 }

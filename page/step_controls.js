@@ -1,6 +1,7 @@
 // The controls of a sequence of steps: buttons, a slider, playing at a speed, and keys.
 
-import { formatNumber, make } from "./dom.js";
+import { formatNumber, make, makeSelect } from "./dom.js";
+import { icon, iconButton } from "./icons.js";
 
 const SPEEDS = [0.5, 1, 2, 5, 20];
 const DEFAULT_SPEED = 1;
@@ -22,18 +23,14 @@ const MAX_MOVING_SPEED = 5;
  */
 
 /**
- * @param {{icon: (name: string) => SVGElement, label: string, announce: (text: string) => void,
- *   show: (step: number, previous: number) => string}} options `label` names the group. `show` draws a step and
+ * @param {{label: string, announce: (text: string) => void, show: (step: number, previous: number) => string}} options `label` names the group. `show` draws a step and
  *   returns a sentence about it for screen readers.
  * @returns {StepControls}
  */
-export function createStepControls({ icon, label, announce, show }) {
+export function createStepControls({ label, announce, show }) {
   let [length, step, timer] = [0, 0, 0];
 
-  const button = (name, iconName, onclick) => {
-    const attributes = { class: "button plain icon-only", type: "button", "aria-label": name, title: name, onclick };
-    return make("button", attributes, icon(iconName));
-  };
+  const button = (name, sign, onclick) => iconButton(sign, name, onclick, { title: name });
   const first = button("First step", "first", () => move(0));
   const previous = button("Previous step", "left", () => move(step - 1));
   const play = button("Play", "play", () => (timer ? pause() : start()));
@@ -50,12 +47,9 @@ export function createStepControls({ icon, label, announce, show }) {
   });
   const total = make("span", { class: "number" });
   const position = make("span", { class: "step-position" }, field, total);
-  const speed = make("select", { class: "select small step-speed", "aria-label": "Steps a second", title: "Steps a second" });
-  for (const each of SPEEDS) {
-    const option = make("option", { value: each }, `${each} / s`);
-    option.selected = each === DEFAULT_SPEED;
-    speed.append(option);
-  }
+  const speeds = SPEEDS.map((each) => [each, `${each} / s`]);
+  const speed = makeSelect({ class: "select small step-speed", "aria-label": "Steps a second", title: "Steps a second" }, speeds);
+  speed.value = String(DEFAULT_SPEED);
   const buttons = make("div", { class: "step-buttons" }, first, previous, play, next, last);
   const element = make(
     "div", { class: "step-controls", role: "group", "aria-label": label }, buttons, slider, position, speed,

@@ -46,16 +46,18 @@ export class Store {
     if (Object.keys(patch).every((name) => Object.is(before[name], patch[name]))) return;
     this.#state = Object.freeze({ ...before, ...patch });
     if (KEPT.some((name) => name in patch)) keepPreferences(this.#state);
-    for (const subscriber of [...this.#subscribers]) subscriber(this.#state, before);
+    for (const subscriber of this.#subscribers) subscriber(this.#state, before);
   }
 
-  /**
-   * @param {(state: object, before: object) => void} subscriber
-   * @returns {() => void} ends the subscription
-   */
+  /** @param {(state: object, before: object) => void} subscriber */
   subscribe(subscriber) {
     this.#subscribers.add(subscriber);
-    return () => this.#subscribers.delete(subscriber);
+  }
+
+  /** Calls a function now and after each change, with the new and the old state. */
+  follow(subscriber) {
+    this.subscribe(subscriber);
+    subscriber(this.#state, this.#state);
   }
 }
 

@@ -2,11 +2,12 @@
 
 import { comparisonLine, differences } from "./comparison.js";
 import { DetailsPanel, HoverCard, tokenFacts } from "./details.js";
-import { countNoun, formatNumber, formatPrice, make, makeSwitch } from "./dom.js";
+import { countNoun, formatNumber, formatPrice, make, makeSelect, makeSwitch } from "./dom.js";
 import { Editor } from "./editor.js";
 import { EXAMPLES } from "./examples.js";
 import { isAbort } from "./core_client.js";
 import { ChipMetrics, TokenBytes } from "./measure.js";
+import { createMergesPanel } from "./merges.js";
 import { TokenView } from "./token_view.js";
 
 // Screen readers hear the count when the typing pauses.
@@ -111,16 +112,16 @@ class Pane {
 
 /**
  * @param {object} context
- * @param {((context: object) => object) | null} createMerges makes the panel of merges
+ * @returns {object} what a mode is, and what opens and shares texts
  */
-export function createTextMode(context, createMerges) {
+export function createTextMode(context) {
   const { store, tokenizers, announce } = context;
   const metrics = new ChipMetrics();
   const hoverCard = new HoverCard();
   const events = { hovered, selected, left };
   const panes = [new Pane(context, metrics, 0, events), new Pane(context, metrics, 1, events)];
   const editor = new Editor(store.get().text, { changed: typed, moved: caretMoved });
-  const details = new DetailsPanel(context, createMerges ? createMerges(context) : null, () => closeDetails(true));
+  const details = new DetailsPanel(context, createMergesPanel(context), () => closeDetails(true));
   let keyTime = 0;
   let followsCaret = false;
   let pause = 0;
@@ -167,12 +168,8 @@ export function createTextMode(context, createMerges) {
   tokenizers.subscribe(() => update());
 
   function examplesSelect() {
-    const select = make(
-      "select",
-      { class: "select small", "aria-label": "Examples" },
-      make("option", { value: "" }, "Examples"),
-    );
-    EXAMPLES.forEach(({ name }, at) => select.append(make("option", { value: String(at) }, name)));
+    const options = [["", "Examples"], ...EXAMPLES.map(({ name }, at) => [at, name])];
+    const select = makeSelect({ class: "select small", "aria-label": "Examples" }, options);
     select.addEventListener("change", () => {
       if (select.value === "") return;
       store.set({ text: EXAMPLES[Number(select.value)].text });
@@ -218,9 +215,8 @@ export function createTextMode(context, createMerges) {
 
   function stateSwitch(label, name) {
     const made = makeSwitch(label, store.get()[name], (isOn) => store.set({ [name]: isOn }));
-    const input = made.querySelector("input");
     store.subscribe((state) => {
-      input.checked = state[name];
+      made.control.checked = state[name];
     });
     return made;
   }
@@ -228,7 +224,7 @@ export function createTextMode(context, createMerges) {
   function changed(state, before) {
     const is = (name) => state[name] !== before[name];
     if (is("text")) {
-      if (!editor.holds(state.text)) editor.setText(state.text);
+      if (editor.text !== state.text) editor.setText(state.text);
       closeDetails(false);
     }
     if (is("showsInvisible") || is("showsIds")) {
@@ -254,14 +250,13 @@ export function createTextMode(context, createMerges) {
     } else if (other !== null && !hadOther) paneGrid.append(panes[1].element);
     element.classList.toggle("is-comparing", other !== null);
     versus.hidden = other === null;
-    const updates = [one, other].flatMap((tokenizer, place) =>
-      tokenizer === null ? [] : [
-        panes[place].update(text, tokenizer, tokenizers.special(tokenizer)).then((isDrawn) => {
-          if (isDrawn) drawn(panes[place]);
-        }),
-      ]
-    );
-    void Promise.all(updates);
+    [one, other].forEach((tokenizer, place) => {
+      if (tokenizer !== null) void updatePane(panes[place], text, tokenizer);
+    });
+  }
+
+  async function updatePane(pane, text, tokenizer) {
+    if (await pane.update(text, tokenizer, tokenizers.special(tokenizer))) drawn(pane);
   }
 
   function drawn(pane) {
@@ -301,15 +296,11 @@ export function createTextMode(context, createMerges) {
     const marks = differences(one.encoded, other.encoded);
     one.view.setMarked(marks[0]);
     other.view.setMarked(marks[1]);
-    const most = Math.max(1, one.encoded.ids.length, other.encoded.ids.length);
-    for (const pane of panes) pane.bar.style.setProperty("--share", `${(100 * pane.encoded.ids.length) / most}%`);
-    versus.hidden = one.encoded.ids.length === 0 && other.encoded.ids.length === 0;
-    versus.textContent = comparisonLine(
-      one.tokenizer.name,
-      one.encoded.ids.length,
-      other.tokenizer.name,
-      other.encoded.ids.length,
-    );
+    const counts = panes.map((pane) => pane.encoded.ids.length);
+    const most = Math.max(1, ...counts);
+    panes.forEach((pane, at) => pane.bar.style.setProperty("--share", `${(100 * counts[at]) / most}%`));
+    versus.hidden = counts[0] === 0 && counts[1] === 0;
+    versus.textContent = comparisonLine(one.tokenizer.name, counts[0], other.tokenizer.name, counts[1]);
   }
 
   function spokenCounts() {
@@ -394,12 +385,8 @@ export function createTextMode(context, createMerges) {
     /** Replaces the text by that of a file. */
     async openText(file) {
       if (file.size > MAX_TEXT_FILE) {
-        context.notices.show(
-          `${file.name} has ${formatNumber(file.size / 1e6)} MB, and the page takes texts of up to ${
-            MAX_TEXT_FILE / 1e6
-          } MB.`,
-          "problem",
-        );
+        const sizes = [file.size, MAX_TEXT_FILE].map((size) => formatNumber(size / 1e6));
+        context.notices.show(`${file.name} has ${sizes[0]} MB, and the page takes texts of up to ${sizes[1]} MB.`, "problem");
         return;
       }
       let content;

@@ -1,5 +1,6 @@
 /** Breaks tokens into rows: greedy wrapping, in slices, so that a long text never blocks the page. */
 
+import { lastAtMost } from "./ascending.js";
 import { FLAG_BEGINS_INSIDE, FLAG_ENDS_INSIDE } from "./chips.js";
 
 /**
@@ -119,18 +120,6 @@ function firstDifference(one, other) {
   return at;
 }
 
-/** The index of the last value that is at most a limit, in the first `count` of ascending values. */
-export function lastAtMost(values, limit, count = values.length) {
-  let low = 0;
-  let high = count - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (values[middle] <= limit) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-}
-
 /** A place in a text, counted in characters as in Python, not in UTF-16 code units. */
 export function inCharacters(text, place) {
   let pairs = 0;
@@ -156,6 +145,11 @@ const STRONG = /[\p{L}]/u;
 export const RTL_CHARACTER = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 // A paragraph without letters in this many characters is read left to right.
 const LOOKED_AT = 400;
+
+/** The direction of bytes, by their first letter. */
+export function directionOf(bytes) {
+  return paragraphDirection(new TextDecoder().decode(bytes), 0);
+}
 
 /**
  * The direction of the paragraph that holds a position, by its first letter, as HTML's `dir=auto`.

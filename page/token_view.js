@@ -1,5 +1,6 @@
 /** The tokens of a text as rows of chips, of which only the visible ones are in the document. */
 
+import { lastAtMost } from "./ascending.js";
 import { make } from "./dom.js";
 import {
   chipClasses,
@@ -11,7 +12,7 @@ import {
   FLAG_SPECIAL,
 } from "./chips.js";
 import { TokenBytes, TokenWidths } from "./measure.js";
-import { lastAtMost, paragraphDirection, Rows, splitCharacter } from "./token_rows.js";
+import { paragraphDirection, Rows, splitCharacter } from "./token_rows.js";
 import { characterName, isInvisible, spokenToken } from "./printable.js";
 
 // Rows above and below the visible ones, for scrolling without a gap.
@@ -150,8 +151,7 @@ export class TokenView {
 
   /** Scrolls as far as a token needs to be seen. */
   reveal(token) {
-    this.#rows.extend(Infinity, this.#knownRowsFor(token));
-    this.#setHeight();
+    this.#knowRowsTo(token);
     const height = this.#rowHeight();
     const top = this.#rows.rowOf(token) * height;
     const view = this.element.clientHeight - this.#padding();
@@ -164,24 +164,21 @@ export class TokenView {
   focusToken(token) {
     this.reveal(token);
     this.#activate(token);
-    this.#chip(token)?.focus({ preventScroll: true });
+    this.chipOf(token)?.focus({ preventScroll: true });
   }
 
   /** The chip of a token if it is drawn. */
-  #chip(token) {
-    return this.#drawn.get(this.#rows.rowOf(token))?.chips[token - this.#rows.start(this.#rows.rowOf(token))];
-  }
-
   chipOf(token) {
-    return this.#chip(token);
+    const drawn = this.#drawn.get(this.#rows.rowOf(token));
+    return drawn?.chips[token - drawn.start];
   }
 
-  #knownRowsFor(token) {
-    // The rows up to this token must be known; wrapping only knows how far it got.
+  /** Makes the rows up to a token: wrapping only knows how far it got. */
+  #knowRowsTo(token) {
     while (!this.#rows.isDone && this.#rows.start(this.#rows.count) <= token) {
       this.#rows.extend(Infinity, this.#rows.count + 256);
     }
-    return this.#rows.count;
+    this.#setHeight();
   }
 
   #rowHeight() {
@@ -205,8 +202,7 @@ export class TokenView {
       this.#available = available;
       this.#layOut();
       if (this.element.scrollTop > 0) {
-        this.#knownRowsFor(top);
-        this.#setHeight();
+        this.#knowRowsTo(top);
         this.#scrollTo(this.#rows.rowOf(top) * this.#rowHeight());
       }
     }
@@ -265,7 +261,7 @@ export class TokenView {
     for (const { element } of this.#drawn.values()) element.remove();
     this.#drawn.clear();
     this.#draw();
-    if (hasFocus) this.#chip(this.#active)?.focus({ preventScroll: true });
+    if (hasFocus) this.chipOf(this.#active)?.focus({ preventScroll: true });
   }
 
   /** Draws the rows in view, and removes the others, except the one with the keyboard focus. */
@@ -375,7 +371,7 @@ export class TokenView {
   /** One chip is in the order of Tab: the active one, or the first in view while that is not drawn. */
   #ensureTabStop(first, last) {
     if (this.encoded.ids.length === 0) return;
-    if (this.#chip(this.#active)) return;
+    if (this.chipOf(this.#active)) return;
     const row = this.#drawn.get(Math.min(first + EXTRA_ROWS, Math.max(first, last - 1))) ||
       this.#drawn.values().next().value;
     row?.chips[0]?.setAttribute("tabindex", "0");
@@ -384,7 +380,7 @@ export class TokenView {
   #activate(token) {
     for (const chip of this.list.querySelectorAll('[tabindex="0"]')) chip.tabIndex = -1;
     this.#active = token;
-    const chip = this.#chip(token);
+    const chip = this.chipOf(token);
     if (chip) chip.tabIndex = 0;
   }
 
@@ -409,16 +405,11 @@ export class TokenView {
       Home: () => (event.ctrlKey ? 0 : this.#rows.start(row)),
       End: () => (event.ctrlKey ? count - 1 : this.#rows.start(row + 1) - 1),
     };
-    if (event.key in moves) {
-      event.preventDefault();
-      this.focusToken(Math.max(0, Math.min(count - 1, moves[event.key]())));
-    } else if (event.key === "Enter" || event.key === " ") {
-      event.preventDefault();
-      this.select(this.#active);
-    } else if (event.key === "Escape" && this.#selected >= 0) {
-      event.preventDefault();
-      this.select(-1);
-    }
+    if (event.key in moves) this.focusToken(Math.max(0, Math.min(count - 1, moves[event.key]())));
+    else if (event.key === "Enter" || event.key === " ") this.select(this.#active);
+    else if (event.key === "Escape" && this.#selected >= 0) this.select(-1);
+    else return;
+    event.preventDefault();
   }
 
   /** The token of a row that is nearest to the active one, from left to right. */
@@ -426,7 +417,7 @@ export class TokenView {
     const target = Math.max(0, Math.min(this.#rows.isDone ? this.#rows.count - 1 : row, row));
     while (!this.#rows.isDone && this.#rows.count <= target) this.#rows.extend(Infinity, this.#rows.count + 256);
     const at = Math.min(target, this.#rows.count - 1);
-    const box = this.#chip(this.#active)?.getBoundingClientRect();
+    const box = this.chipOf(this.#active)?.getBoundingClientRect();
     if (!box) return this.#rows.start(at);
     this.reveal(this.#rows.start(at));
     const drawn = this.#drawn.get(at);

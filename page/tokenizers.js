@@ -1,8 +1,8 @@
 /** The tokenizers that the page has or can get: embedded, from files, trained, or from its local server. */
 
+import { toBase64 } from "./base64.js";
 import { EXAMPLES } from "./examples.js";
 import { LANGUAGES } from "./languages.js";
-import { toBase64 } from "./link.js";
 
 // The text whose ids tell tokenizers of one name apart.
 const PROBE = [...EXAMPLES, ...LANGUAGES].map(({ text }) => text).join("\n");
@@ -85,11 +85,6 @@ export class Tokenizers {
     });
   }
 
-  /** The loaded tokenizers: `{key, name, info}`. */
-  list() {
-    return [...this.#entries.values()].flatMap((entry) => (entry.loaded ? [entry.loaded] : []));
-  }
-
   /** Every name that the page has or can ask its server for, with `source` and `loaded`. */
   choices() {
     const own = [...this.#entries.values()].map(({ name, source, loaded }) => ({ name, source, loaded }));
@@ -111,7 +106,6 @@ export class Tokenizers {
   /** @param {() => void} subscriber called when the list or the choice changes */
   subscribe(subscriber) {
     this.#subscribers.add(subscriber);
-    return () => this.#subscribers.delete(subscriber);
   }
 
   /** Adds a loaded tokenizer; one of the same name takes its place. */
@@ -173,7 +167,7 @@ export class Tokenizers {
     const read = () => (this.#data.server ? this.#readOnServer(files) : this.#readJson(files));
     const { origin, chat, ...loaded } = isRanks ? await this.#readRanks(file, options) : await read();
     const stem = options.published ?? (file.name.replace(/([-_.]?vocab)?\.(json|tiktoken|model|gguf)$/i, "") || file.name);
-    const name = this.#freeName(stem);
+    const name = this.freeName(stem);
     this.add({ ...loaded, name }, origin, "file", chat);
     return name;
   }
@@ -241,9 +235,7 @@ export class Tokenizers {
     try {
       answer = await fetch(path, options);
     } catch {
-      throw new TokenizerError(`${name}: the local server does not answer. Is bpe-tokenizer view still running?`, {
-        name,
-      });
+      throw new TokenizerError(`${name}: the local server does not answer. Is bpe-tokenizer view still running?`, { name });
     }
     if (!answer.ok) {
       const message = await answer.text();
@@ -252,7 +244,8 @@ export class Tokenizers {
     return answer;
   }
 
-  #freeName(name) {
+  /** The name, with a number if another tokenizer has it. */
+  freeName(name) {
     if (!this.#entries.has(name)) return name;
     let number = 2;
     while (this.#entries.has(`${name} ${number}`)) number += 1;
@@ -310,6 +303,6 @@ export class Tokenizers {
   }
 
   #tell() {
-    for (const subscriber of [...this.#subscribers]) subscriber();
+    for (const subscriber of this.#subscribers) subscriber();
   }
 }

@@ -2,7 +2,8 @@
 
 import { createCompressionCurve } from "./compression_curve.js";
 import { isAbort } from "./core_client.js";
-import { countNoun, downloadFile, formatNumber, make } from "./dom.js";
+import { countNoun, downloadFile, formatNumber, make, makeSelect } from "./dom.js";
+import { textButton } from "./icons.js";
 import { createPairTable } from "./pair_table.js";
 import { spokenToken } from "./printable.js";
 import { createStepControls } from "./step_controls.js";
@@ -27,9 +28,9 @@ const SAVE_DELAY = 300;
  * @returns {{element: HTMLElement, enter: () => void, leave: () => void}}
  */
 export function createTrainingMode(context) {
-  const { announce, chip, client, icon, store, tokenizers } = context;
+  const { announce, chip, client, store, tokenizers } = context;
   const patterns = trainingPatterns(context.data?.patterns ?? []);
-  /** The latest training: its key, replay, pattern and whether the page uses it. */
+  /** The latest training: its key, replay, pattern, and its name if the page uses it. */
   let trained = null;
   let [isEntered, saveTimer, savedState, calls] = [false, 0, null, 0];
   /** The chip of each token: most are drawn many times. */
@@ -39,10 +40,11 @@ export function createTrainingMode(context) {
   const text = make("textarea", {
     class: "field training-text", id: "training-text", rows: 5, spellcheck: "false", dir: "auto", oninput: () => settingsChanged(),
   });
-  const sample = make("select", { class: "select small", "aria-label": "Sample text", onchange: () => chooseSample() });
-  sample.append(make("option", { value: "" }, "Samples…"), ...TRAINING_SAMPLES.map(({ name }, index) => make("option", { value: index }, name)));
-  const pattern = make("select", { class: "select", id: "training-pattern", "aria-describedby": "training-pattern-note", onchange: () => settingsChanged() });
-  pattern.append(...patterns.map(({ name, label }) => make("option", { value: name }, label)));
+  const samples = [["", "Samples…"], ...TRAINING_SAMPLES.map(({ name }, index) => [index, name])];
+  const sample = makeSelect({ class: "select small", "aria-label": "Sample text", onchange: () => chooseSample() }, samples);
+  const pattern = makeSelect({
+    class: "select", id: "training-pattern", "aria-describedby": "training-pattern-note", onchange: () => settingsChanged(),
+  }, patterns.map(({ name, label }) => [name, label]));
   const patternNote = make("p", { class: "merges-note", id: "training-pattern-note" });
   const size = make("input", {
     class: "field number training-size", id: "training-size", inputmode: "numeric", autocomplete: "off", "aria-describedby": "training-size-note",
@@ -67,17 +69,15 @@ export function createTrainingMode(context) {
     problem, trainButton));
 
   // The steps.
-  const controls = createStepControls({ icon, label: "Merges of the training", announce, show: (step, before) => draw(step, before) });
+  const controls = createStepControls({ label: "Merges of the training", announce, show: (step, before) => draw(step, before) });
   const sentence = make("p", { class: "training-sentence" });
-  const use = make("button", { class: "button small", type: "button", onclick: () => void useTokenizer() }, icon("check"), "Use tokenizer");
-  const download = make("button", { class: "button small", type: "button", onclick: () => downloadTokenizer() }, icon("download"), "Download");
-  use.title = "Use the tokenizer with all merges in the other modes";
-  download.title = "Download the tokenizer with all merges as tokenizer.json";
+  const use = textButton("check", "Use tokenizer", () => void useTokenizer(), { title: "Use the tokenizer with all merges in the other modes" });
+  const download = textButton("download", "Download", () => downloadTokenizer(), { title: "Download the tokenizer with all merges as tokenizer.json" });
   const stage = make("section", { class: "panel training-stage", "aria-label": "Steps of the training" }, controls.element,
     sentence);
   const table = createPairTable(tokenChip);
   const curve = createCompressionCurve((step) => controls.go(step));
-  const vocabulary = createTrainingVocabulary(tokenChip, (step) => controls.go(step), make("div", { class: "training-actions" }, use, download));
+  const vocabulary = createTrainingVocabulary(tokenChip, (step) => controls.go(step), make("div", { class: "panel-actions" }, use, download));
   const pieces = createTrainingPieces(tokenChip);
   const views = make("div", { class: "training-views" }, ...[table, curve, vocabulary, pieces].map((view) => {
     view.element.classList.add("panel");
@@ -197,7 +197,7 @@ export function createTrainingMode(context) {
         return;
       }
       discard();
-      trained = { ...settingsOf, options, key, info, isUsed: false, replay };
+      trained = { ...settingsOf, options, key, info, name: null, replay };
       showTraining(step);
       if (isAsked) announce(`Learned ${countNoun(merges.length, "merge")}.`);
     } catch (error) {
@@ -213,7 +213,7 @@ export function createTrainingMode(context) {
   /** Forgets a training. The page may go on to use its tokenizer. */
   function discard() {
     clearTimeout(saveTimer);
-    if (trained && !trained.isUsed) void client.unload(trained.key);
+    if (trained && trained.name === null) void client.unload(trained.key);
     trained = null;
   }
 
@@ -278,20 +278,12 @@ export function createTrainingMode(context) {
 
   async function useTokenizer() {
     const { key, info, text: learned, options, pattern: { label } } = trained;
-    trained.isUsed = true;
-    const name = freeName(`trained, ${label}, ${formatNumber(info.vocabSize)} ids`);
+    trained.name ??= tokenizers.freeName(`trained, ${label}, ${formatNumber(info.vocabSize)} ids`);
+    const { name } = trained;
     tokenizers.add({ key, name, info }, { training: [learned, options] });
-    await tokenizers.choose?.(0, name);
+    await tokenizers.choose(0, name);
     store.set({ mode: "text" });
     announce(`${name} is the tokenizer of the page.`);
-  }
-
-  function freeName(name) {
-    const names = new Set(tokenizers.list().filter(({ key }) => key !== trained.key).map((each) => each.name));
-    if (!names.has(name)) return name;
-    let number = 2;
-    while (names.has(`${name} (${number})`)) number += 1;
-    return `${name} (${number})`;
   }
 
   function downloadTokenizer() {

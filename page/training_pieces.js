@@ -1,8 +1,9 @@
 // The distinct pieces of the text with their counts, as the symbols that the merges have made so far.
 
+import { symbolsLeftOut } from "./chips.js";
 import { countNoun, formatNumber, make, setChildren } from "./dom.js";
 import { prepareMoves, recordPlaces } from "./join_motion.js";
-import { runsRightToLeft } from "./text_direction.js";
+import { directionOf } from "./token_rows.js";
 
 const [MAX_PIECES, MAX_SYMBOLS_OF_PIECE] = [80, 160];
 
@@ -28,7 +29,7 @@ export function createTrainingPieces(tokenChip) {
     input.checked = value === onlyChanged;
     choice.append(make("label", { class: "segment" }, input, make("span", {}, label)));
   }
-  const heading = make("div", { class: "training-heading" }, make("h3", { class: "training-title" }, "Pieces"), note, choice);
+  const heading = make("div", { class: "panel-heading" }, make("h3", { class: "panel-title" }, "Pieces"), note, choice);
   const scroller = make("div", { class: "training-scroller piece-scroller", tabindex: 0, role: "region", "aria-label": "Pieces" }, list, more);
   const element = make("section", { class: "training-part training-pieces" }, heading, scroller);
 
@@ -77,11 +78,10 @@ export function createTrainingPieces(tokenChip) {
       const state = states.filter(Boolean).join(" ");
       return make("span", { class: `merges-symbol ${id < 256 ? "is-initial" : ""} ${state}`, "data-place": `${piece}:${start}` }, tokenChip(id));
     });
-    const left = (count, where) => make("span", { class: "merges-more" }, countNoun(count, `${where} symbol`));
-    if (from > 0) chips.unshift(left(from, "earlier"));
-    if (from + part.length < symbols.length) chips.push(left(symbols.length - from - part.length, "later"));
+    if (from > 0) chips.unshift(symbolsLeftOut(from, "earlier"));
+    if (from + part.length < symbols.length) chips.push(symbolsLeftOut(symbols.length - from - part.length, "later"));
     const count = make("span", { class: "piece-count number" }, `${formatNumber(replay.pieces[piece].count)}×`);
-    const direction = runsRightToLeft(replay.pieces[piece].bytes) ? "rtl" : "ltr";
+    const direction = directionOf(replay.pieces[piece].bytes);
     const row = make("li", { class: changed.length ? "is-changed" : "", "data-place": `piece ${piece}` }, count, make("span", { class: "piece-symbols", dir: direction }, ...chips));
     return { key, element: row };
   }

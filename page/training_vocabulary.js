@@ -20,7 +20,7 @@ export function createTrainingVocabulary(tokenChip, onStep, actions) {
   const list = make("div", { class: "vocabulary-list", role: "group", "aria-label": "Learned tokens, the newest first" });
   const more = make("p", { class: "merges-note" });
   const note = make("p", { class: "merges-note number" });
-  const heading = make("div", { class: "training-heading" }, make("h3", { class: "training-title" }, "Vocabulary"), note, actions);
+  const heading = make("div", { class: "panel-heading" }, make("h3", { class: "panel-title" }, "Vocabulary"), note, actions);
   const element = make("section", { class: "training-part training-vocabulary" }, heading, make("div", { class: "training-scroller" }, list, more));
   roveFocus(list, () => [...list.children]);
 

@@ -1,5 +1,6 @@
 /** The worker: it holds the WebAssembly core and its tokenizers, and answers one message at a time. */
 
+import { fromBase64 } from "./base64.js";
 import { Core } from "./core.js";
 import { packTokenizerJson } from "./read_tokenizer_json.js";
 
@@ -109,13 +110,6 @@ function textCounts(text) {
 
 function isLow(unit) {
   return unit >= 0xdc00 && unit < 0xe000;
-}
-
-function fromBase64(text) {
-  const binary = atob(text);
-  const bytes = new Uint8Array(binary.length);
-  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
-  return bytes;
 }
 
 async function unpackGzip(bytes) {

@@ -15,7 +15,7 @@ const core = await Core.start(readFileSync(new URL(`${page}core.wasm`)));
 const tokenizer = core.loadPacked(new Uint8Array(Buffer.from(model, "base64")));
 const client = {
   encodeSegments: async (_key, segments, options) => tokenizer.encodeSegments(segments, options),
-  tokenTable: async (_key, ids) => tokenizer.tokenTable(ids),
+  tokenBytes: async (_key, ids) => new Map(ids.map((id) => [id, tokenizer.tokenBytes(id)])),
 };
 const vocabulary = new ChatVocabulary(client, { key: 0, info: tokenizer.info }, added);
 const { addedTokens } = vocabulary;

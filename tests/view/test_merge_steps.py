@@ -26,7 +26,8 @@ TEXT = (
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with the page's modules that node loads as ES modules."""
-    return page_modules(tmp_path_factory.mktemp("page"), "core.js", "core.wasm", "merge_steps.js")
+    names = ("core.js", "core.wasm", "ascending.js", "merge_steps.js")
+    return page_modules(tmp_path_factory.mktemp("page"), *names)
 
 
 def page_states(modules: Path, tokenizer: BPETokenizer, pieces: list[bytes]) -> list[dict[str, Any]]:

@@ -97,6 +97,7 @@ def test_the_own_template_with_tools_and_reasoning(page: Page, directory: Path) 
     assert ids(page) == tokenizer.apply_chat_template(TALK)
     lanes = page.locator(".chat-lane").all_inner_texts()
     assert [lane.split("\n")[0] for lane in lanes] == ["user", "assistant", "user", "Generation prompt"]
+    assert "no message becomes a control token" in page.locator(".chat-forgery").inner_text()
     page.get_by_text("Tools and reasoning").click()
     page.get_by_label("Tools as JSON").fill(json.dumps(TOOLS))
     page.get_by_label("Reasoning").select_option("off")
