@@ -188,7 +188,13 @@ def test_what_cannot_be_reused_is_refused(source: Path, tmp_path: Path, tokenize
     with pytest.raises(OptionError, match=r"differs in: inputs .*another directory, with reuse"):
         run(source, early, tokenizer)
     plan = json.loads((early / "plan.json").read_bytes())
-    for broken in ({"inputs": [1]}, {"units": [[{}]]}, {"units": [3]}, {"inputs": [{"name": 1}]}):
+    damages: list[dict[str, Any]] = [
+        {"inputs": [1]},
+        {"units": [[{}]]},
+        {"units": [3]},
+        {"inputs": [{"name": 1}]},
+    ]
+    for broken in damages:
         (early / "plan.json").write_text(json.dumps({**plan, **broken}), encoding="utf-8")
         with pytest.raises(CorpusError, match="plan of a run of this version"):
             run(source, tmp_path / "other", tokenizer, reuse=early)

@@ -115,6 +115,13 @@ def test_kills_change_nothing(of: int, bucket: str, place: Path, tokenizer: BPET
         merge_manifests(out, verify=True)
     assert contents(out) == expected
     assert not list(place.glob(".*"))
+    if of:  # objects are copied within the store
+        again = f"{bucket}/again"
+        options: dict[str, Any] = {"part": 0, "of": 1, "unit_bytes": 20000, "shard_tokens": 5000}
+        made = tokenize_corpus(place / "corpus.jsonl", again, tokenizer, "megatron", reuse=out, **options)
+        assert made.kept == len([name for name in expected if name.endswith(".bin")])
+        shards = {name: data for name, data in expected.items() if name.startswith("tokens-")}
+        assert shards.items() < contents(output_path(again)).items()
 
 
 class Breaking:

@@ -154,16 +154,19 @@ def test_two_runs_at_once(
     find = RemotePath.exists
     calls = 0
     monkeypatch.setattr(RemotePath, "exists", lambda self: self != other and find(self))
-    monkeypatch.setattr(CorpusDirectory, "check", replaced(CorpusDirectory.check, other))
+    check = CorpusDirectory.check
+    monkeypatch.setattr(CorpusDirectory, "check", replaced(check, other, other.read_bytes()))
+    tokenize_corpus(corpus, OUT, tokenizer, shard_tokens=60)
+    monkeypatch.setattr(CorpusDirectory, "check", replaced(check, other, b"{}"))
     with pytest.raises(WriteError, match=r"another run has replaced plan\.json"):
         tokenize_corpus(corpus, OUT, tokenizer, shard_tokens=60)
 
 
-def replaced(check: Any, plan: Any) -> Any:
+def replaced(check: Any, plan: Any, data: bytes) -> Any:
     """Replace the plan before the check."""
 
     def run(self: CorpusDirectory) -> None:
-        plan.system.pipe_file(plan.path, b"{}")
+        plan.system.pipe_file(plan.path, data)
         check(self)
 
     return run

@@ -58,6 +58,7 @@ class CorpusDirectory:
         self.digest = digest
         self.units = units
         self.lock = lock
+        self._plan_version = ""
 
     @classmethod
     def open(cls, path: Path, plan: Plan, overwrite: bool = False) -> CorpusDirectory:
@@ -137,13 +138,17 @@ class CorpusDirectory:
         """
         if self.lock is not None:
             self.lock.check()
-        elif not isinstance(self.path, Path):
-            with write_errors(self.path / _PLAN):
-                if checksum(self.path / _PLAN) != self.digest:
+        elif isinstance(self.path, RemotePath):
+            plan = self.path / _PLAN
+            with write_errors(self.path):
+                version = plan.version()
+                # Another part may have written the same plan.
+                if version != self._plan_version and checksum(plan) != self.digest:
                     raise WriteError(
                         f"{self.path}: another run has replaced {_PLAN}; this one writes nothing more. "
                         "Start it again in another directory"
                     )
+                self._plan_version = version
 
     def plan(self) -> Any:
         """Return the plan as JSON values."""

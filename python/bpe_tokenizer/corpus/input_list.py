@@ -126,7 +126,7 @@ def directory_before(inputs: Sequence[Mapping[str, Any]], others: Sequence[Mappi
     def common(directory: str) -> int:
         return sum(not _differ(found.get(f"{directory}{each['name']}", {}), each) for each in inputs)
 
-    return max(directories, key=common)
+    return str(max(directories, key=common))
 
 
 def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

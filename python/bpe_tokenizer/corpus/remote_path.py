@@ -94,6 +94,11 @@ class RemotePath(os.PathLike[str]):
             return True
         return False
 
+    def version(self) -> str:
+        """Return what changes when the file is written again."""
+        with self._errors():
+            return str(self.system.ukey(self.path))
+
     def samefile(self, other: object) -> bool:
         """Return False: no object has two names."""
         return False
