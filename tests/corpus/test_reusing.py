@@ -45,7 +45,7 @@ def change(source: Path) -> None:
     (source / "99.txt").write_text("low\nlower\n" * 3, encoding="utf-8")
 
 
-def run(corpus: Path, out: Any, tokenizer: BPETokenizer, of: int = 2, **options: Any) -> list[bool]:
+def run(corpus: Any, out: Any, tokenizer: BPETokenizer, of: int = 2, **options: Any) -> list[bool]:
     """Run all parts, and return for each unit whether it was kept."""
     events: list[dict[str, Any]] = []
     options = {"shard_tokens": 40, "unit_bytes": UNIT, **options}
@@ -124,6 +124,26 @@ def test_the_common_directory_may_change(
     kept = run(source.parent, tmp_path / "out", tokenizer, on_error="skip", reuse=tmp_path / "early")
     assert plain(tmp_path / "out") == plain(tmp_path / "fresh")
     assert kept.count(False) <= 2 + has_lists
+
+
+def test_mixtures_grow(source: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    for number in range(30):
+        (source.parent / f"{number}.txt").write_text(f"low {number}" * 20, encoding="utf-8")
+    mixture: dict[str, Any] = {
+        "small": {"inputs": f"{source.parent}/*.txt", "epochs": 1.5},
+        "large": {"inputs": f"{source}/*.txt", "epochs": 2},
+    }
+    run(mixture, tmp_path / "early", tokenizer)
+    change(source)
+    run(mixture, tmp_path / "fresh", tokenizer)
+    kept = run(mixture, tmp_path / "out", tokenizer, reuse=tmp_path / "early")
+    assert plain(tmp_path / "out") == plain(tmp_path / "fresh")
+    assert 0 < kept.count(False) < kept.count(True)
+    # Another part of the same files is made again.
+    mixture["small"]["epochs"] = 1.25
+    run(mixture, tmp_path / "other", tokenizer)
+    run(mixture, tmp_path / "again", tokenizer, reuse=tmp_path / "early")
+    assert plain(tmp_path / "again") == plain(tmp_path / "other")
 
 
 class Died(BaseException):

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.input_list import directory_before, run_changes
 from bpe_tokenizer.corpus.joining import link
 from bpe_tokenizer.corpus.manifest import Files
+from bpe_tokenizer.corpus.mixture import Source, fractions
 from bpe_tokenizer.corpus.plan import Plan, Unit, unit_stem
 from bpe_tokenizer.corpus.remote_path import RemotePath
 from bpe_tokenizer.corpus.stages import in_threads
@@ -37,23 +39,26 @@ class EarlierRun:
     def __init__(self, path: Path, plan: Plan) -> None:
         self._source = CorpusDirectory.of_parts(path)
         self._plan = plan
-        self._mine = json.loads(plan.data)
-        theirs = self._source.plan()
+        theirs, mine = self._source.plan(), json.loads(plan.data)
         if theirs["unit_bytes"] is None:
             raise OptionError(f"{path} holds a run without parts, which has no units to reuse")
-        changes = run_changes(theirs["settings"], self._mine["settings"], None, None)
+        # The sources of a mixture count their files. `_described` compares the rest of them.
+        settings, own = ({**each["settings"], "sources": None} for each in (theirs, mine))
+        changes = run_changes(settings, own, None, None)
         if changes:
             raise OptionError(f"{path} has shards of other settings (they differ in: {changes})")
-        mine, inputs = self._mine["inputs"], theirs["inputs"]
+        inputs = theirs["inputs"]
         try:
             # Another file may have changed the directory that all inputs have in common.
-            before, self._before = directory_before(inputs, mine), directory_before(mine, inputs)
-            self._units = {
-                _contents(inputs, unit, before): number for number, unit in enumerate(theirs["units"])
-            }
-        except (KeyError, TypeError, ValueError, AttributeError):
+            before = directory_before(inputs, mine["inputs"])
+            before_mine = directory_before(mine["inputs"], inputs)
+            described = _described(theirs, before)
+            self._units = {_contents(described, unit): number for number, unit in enumerate(theirs["units"])}
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
             raise CorpusError(f"{path} does not hold the plan of a run of this version") from None
-        self._is_moved = bool(before or self._before)
+        self._described = _described(mine, before_mine)
+        # Lists of skipped rows, and indexes, name the inputs as the plan does.
+        self._is_moved, self._has_index = bool(before or before_mine), plan.settings.index
 
     def take(self, directory: CorpusDirectory, units: Sequence[Unit], verify: bool) -> None:
         """Commit the units that the earlier run has committed with the same inputs.
@@ -74,13 +79,11 @@ class EarlierRun:
             pass
 
     def _take(self, directory: CorpusDirectory, unit: Unit, verify: bool) -> None:
-        number = self._units.get(_contents(self._mine["inputs"], unit[1:], self._before))
+        number = self._units.get(_contents(self._described, unit[1:]))
         if number is None or directory.resume(unit.number).is_complete:
             return
         record = self._source.resume(number, verify)
-        # Lists and indexes name the inputs as the plan does.
-        has_names = bool(record.lists) or self._mine["settings"].get("index")
-        if not record.is_complete or (self._is_moved and has_names):
+        if not record.is_complete or (self._is_moved and (record.lists or self._has_index)):
             return
         old, new = f"-{unit_stem(number, self._source.units)}-", f"-{self._plan.stem(unit)}-"
 
@@ -97,11 +100,21 @@ class EarlierRun:
         directory.save(replace(made, rest=renamed(record.rest)))
 
 
-def _contents(inputs: Sequence[Mapping[str, Any]], unit: Sequence[Any], before: str) -> str:
+def _described(plan: Mapping[str, Any], before: str) -> list[list[Any]]:
+    """Return what shards depend on of each input: with the name of its source, and the part that is taken."""
+    sources = [Source(*each) for each in plan["settings"].get("sources", ())]
+    names = (source.name for source in sources for _ in range(source.inputs))
+    origins = zip(names, fractions(sources), strict=False) if sources else repeat(())
+    return [
+        [before + each["name"], each["size"], each["modified"], *origin]
+        for each, origin in zip(plan["inputs"], origins, strict=False)
+    ]
+
+
+def _contents(described: Sequence[list[Any]], unit: Sequence[Any]) -> str:
     """Return all that the shards of a unit depend on, but the settings."""
     first, count, *part = unit
-    chosen = inputs[first : first + count]
-    return json.dumps([part, [(before + each["name"], each["size"], each["modified"]) for each in chosen]])
+    return json.dumps([part, described[first : first + count]])
 
 
 def _copy(source: Path, target: Path) -> None:
