@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, g
 
 from bpe_tokenizer.arguments import check_choice, check_flag, check_integer, check_path, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
+from bpe_tokenizer.fields import field_names
 from bpe_tokenizer.special_tokens import DisallowedSpecial
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class ReadOptions:
         documents: Whether a document of a text file is a `"line"` or the `"file"`; with a separator always
             what lies between two of them.
         separator: Text that separates the documents of a text file instead, such as `"<|endoftext|>"`.
-        field: The field of JSON Lines or the column of tables that holds the text.
+        field: The field of JSON Lines or the column of tables that holds the text; or the path to one, as in
+            `"meta.text"`, or a template of several, as in `"{title}\n\n{text}"`.
         on_error: `"stop"` at or `"skip"` a row that is not valid UTF-8 or JSON or has no text.
 
     Raises:
@@ -136,6 +138,7 @@ class ReadOptions:
                 (value or "").encode()
             except UnicodeEncodeError:
                 raise OptionError(f"{name} holds a lone surrogate, which UTF-8 cannot encode") from None
+        field_names(self.field)
         if self.separator == "":
             raise OptionError("separator is empty; it must be the text between two documents")
         if self.separator is not None:

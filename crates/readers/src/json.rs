@@ -8,8 +8,9 @@ const MAX_DEPTH: usize = 64;
 /// Longer numbers are left to Python, which refuses integers of more than 4,300 digits.
 const MAX_NUMBER: usize = 4000;
 
-/// Appends the string in a field of a JSON object. Returns false, and appends nothing, if Python must decide: the JSON is
-/// not valid or is unusual, the field is missing or has no string, or the string has a lone surrogate.
+/// Appends the string in a field of a JSON object. `a.b` is the field of that name, or else the field `b` of the object in
+/// the field `a`. Returns false, and appends nothing, if Python must decide: the JSON is not valid or is unusual, the field
+/// is missing or has no string, or the string has a lone surrogate.
 pub fn text_of_field(
     line: &str,
     field: &str,
@@ -18,11 +19,12 @@ pub fn text_of_field(
     let start = text.len();
     // All strings of a line together are not longer than the line.
     reserve(text, line.len())?;
-    let found = Reader { line, at: 0 }.object(field, text);
-    if found.is_none() {
+    let mut reader = Reader { line, at: 0 };
+    let found = reader.object(field, text).is_some() && reader.is_at_end();
+    if !found {
         text.truncate(start);
     }
-    Ok(found.is_some())
+    Ok(found)
 }
 
 /// Reads a line from its start. A method returns None if something else is there than it reads.
@@ -32,33 +34,45 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the line as an object, and appends the last value of a field. None if Python must decide.
-    fn object(mut self, field: &str, text: &mut Vec<u8>) -> Option<()> {
+    /// Reads an object, and appends the last value of a field. None if Python must decide.
+    fn object(&mut self, field: &str, text: &mut Vec<u8>) -> Option<()> {
         let start = text.len();
-        let mut found = false;
+        let path = field.split_once('.');
+        let (mut found, mut is_whole) = (false, false);
         self.byte(b'{')?;
         loop {
             self.byte(b'"')?;
             let name = text.len();
             self.string(text)?;
             let is_field = text[name..] == *field.as_bytes();
+            let inner = path.filter(|(outer, _)| !is_whole && text[name..] == *outer.as_bytes());
             text.truncate(name);
             self.byte(b':')?;
             if is_field {
                 text.truncate(start);
+                is_whole = true;
                 found = self.byte(b'"').is_some();
             }
-            match is_field && found {
-                true => self.string(text)?,
-                false => self.value()?,
+            match inner {
+                Some((_, rest)) => {
+                    text.truncate(start);
+                    self.object(rest, text)?;
+                    found = true;
+                }
+                None if is_field && found => self.string(text)?,
+                None => self.value()?,
             }
             if self.byte(b',').is_none() {
                 break;
             }
         }
         self.byte(b'}')?;
+        found.then_some(())
+    }
+
+    fn is_at_end(&mut self) -> bool {
         self.skip_white();
-        (found && self.at == self.line.len()).then_some(())
+        self.at == self.line.len()
     }
 
     /// Passes over a byte and the white space before it. Passes over nothing else if another byte follows.
@@ -230,6 +244,42 @@ mod tests {
         let found = text.strip_prefix("before ").unwrap();
         assert!(decided || found.is_empty());
         decided.then(|| found.to_owned())
+    }
+
+    #[test]
+    fn a_path_is_a_field_of_a_field() {
+        let text = |line| {
+            let mut text = Vec::new();
+            let decided = text_of_field(line, "a.b.c", &mut text).unwrap();
+            decided.then(|| String::from_utf8(text).unwrap())
+        };
+        for (line, expected) in [
+            (
+                r#"{"a": {"b": {"x": 1, "c": "low"}}, "z": []}"#,
+                Some("low"),
+            ),
+            (
+                r#"{"a": {"b": {"c": "low"}}, "a.b.c": "wins"}"#,
+                Some("wins"),
+            ),
+            (
+                r#"{"a.b.c": "wins", "a": {"b": {"c": "low"}}}"#,
+                Some("wins"),
+            ),
+            (r#"{"a": {"b": {"c": "low"}, "b.c": "wins"}}"#, Some("wins")),
+            (
+                r#"{"a": {"b": {"c": "low"}}, "a": {"b": {"c": "last"}}}"#,
+                Some("last"),
+            ),
+            (r#"{"a": {"b": {"c": "low"}}, "a": 1}"#, None),
+            (r#"{"a": {"b": {"c": "low"}}, "a.b.c": 1}"#, None),
+            (r#"{"a.b.c": 1, "a": {"b": {"c": "low"}}}"#, None),
+            (r#"{"a": {"b": "c"}}"#, None),
+            (r#"{"a": {"b": {"c": "low"}}"#, None),
+            (r#"{"a": {"b": {}}}"#, None),
+        ] {
+            assert_eq!(text(line).as_deref(), expected, "{line}");
+        }
     }
 
     #[test]

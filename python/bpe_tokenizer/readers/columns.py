@@ -11,6 +11,7 @@ import numpy as np
 from bpe_tokenizer import _core
 from bpe_tokenizer.columns.texts import Block, arrow_errors, blocks, holds_texts
 from bpe_tokenizer.errors import CorpusError, shorten
+from bpe_tokenizer.fields import field_names, row_text
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.readers.inputs import Input, StoredFile
 from bpe_tokenizer.readers.opened import ChunkReader
@@ -44,7 +45,7 @@ def parquet_rows(
     Args:
         source: The file.
         stored: Its stored bytes, not compressed as a whole.
-        column: The name of the column.
+        column: The name of the column, or the `field` of `ReadOptions`.
         after: Skip the rows up to this number, counted from 1 in the whole file.
         groups: The row groups to read; None for all.
 
@@ -61,7 +62,7 @@ def parquet_rows(
         arrow_errors(f"{source.name[:100]} cannot be read as Parquet"),
         pyarrow.parquet.ParquetFile(file, **settings) as table,
     ):
-        _check_column(pyarrow, source, table.schema_arrow, column)
+        _check_columns(source, table.schema_arrow, column)
         done = 0
         row_bytes = 0
         for number in range(table.num_row_groups):
@@ -70,7 +71,7 @@ def parquet_rows(
                 first = done
                 for batch in _group_batches(table, number, column, row_bytes):
                     row_bytes = max(batch.nbytes // max(batch.num_rows, 1), 1)
-                    yield from _rows(batch.column(column), first, after)
+                    yield from _rows(_texts(pyarrow, batch, column), first, after)
                     first += batch.num_rows
                     stored.bytes_read = source.size * first // max(table.metadata.num_rows, 1)
             done += count
@@ -94,7 +95,7 @@ def _group_batches(table: Any, number: int, column: str, row_bytes: int) -> Iter
         column: The column.
         row_bytes: The mean size of the rows before; 0 if it is not known.
     """
-    settings = {"row_groups": [number], "columns": [column], "use_threads": False}
+    settings = {"row_groups": [number], "columns": field_names(column), "use_threads": False}
     group = table.metadata.row_group(number)
     # Of all columns, so the first batch is not too large. It tells how long the texts are.
     stored = group.total_byte_size // max(group.num_rows, 1)
@@ -138,11 +139,11 @@ def arrow_rows(
         arrow_errors(f"{source.name[:100]} cannot be read as Arrow"),
         _record_batches(pyarrow, chunks) as batches,
     ):
-        _check_column(pyarrow, source, batches.schema, column)
+        _check_columns(source, batches.schema, column)
         done = 0
         for batch in batches:
             if done + batch.num_rows > after:
-                yield from _rows(batch.column(column), done, after)
+                yield from _rows(_texts(pyarrow, batch, column), done, after)
             done += batch.num_rows
 
 
@@ -155,14 +156,43 @@ def _record_batches(pyarrow: Any, chunks: Iterator[bytes]) -> Any:
     return pyarrow.ipc.open_stream(ChunkReader(chain([rest] if rest else [], chunks)))
 
 
-def _check_column(pyarrow: Any, source: Input, schema: Any, column: str) -> None:
-    names = schema.names
-    if column not in names:
-        shown = ", ".join(map(repr, names[:10])) or "none"
-        raise CorpusError(f"{source.name[:100]} has no column {shorten(column)}; it has {shown[:100]}")
-    kind = schema.field(column).type
-    if not holds_texts(kind):
-        raise CorpusError(f"the column {column!r} of {source.name[:100]} holds {str(kind)[:60]}, not strings")
+def _check_columns(source: Input, schema: Any, field: str) -> None:
+    for column in field_names(field):
+        kind = _at_path(schema, column)[1]
+        if kind is None:
+            shown = ", ".join(map(repr, schema.names[:10])) or "none"
+            raise CorpusError(f"{source.name[:100]} has no column {shorten(column)}; it has {shown[:100]}")
+        if not holds_texts(kind):
+            raise CorpusError(
+                f"the column {column!r} of {source.name[:100]} holds {str(kind)[:60]}, not strings"
+            )
+
+
+def _at_path(fields: Any, path: str) -> tuple[list[str], Any]:
+    """Return the names of the columns at a path, each in the one before, and the type of the last, or None.
+
+    Args:
+        fields: A schema, or the type of a column of structs.
+        path: The path.
+    """
+    if path in (each.name for each in fields):
+        return [path], fields.field(path).type
+    outer, _, rest = path.partition(".")
+    for each in fields:
+        if each.name == outer and rest and hasattr(each.type, "field"):
+            names, kind = _at_path(each.type, rest)
+            return [outer, *names], kind
+    return [], None
+
+
+def _texts(pyarrow: Any, batch: Any, field: str) -> Any:
+    """Return the texts of the rows of a batch: null where a row has none."""
+    if [field] != field_names(field):
+        texts = (row_text(row, field)[0] for row in batch.to_pylist())
+        return pyarrow.array(texts, pyarrow.large_string())
+    first, *rest = _at_path(batch.schema, field)[0]
+    column = batch.column(first)
+    return import_library("pyarrow.compute").struct_field(column, rest) if rest else column
 
 
 def _rows(array: Any, done: int, after: int) -> Iterator[FileRows]:

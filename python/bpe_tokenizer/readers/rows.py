@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.errors import shorten
+from bpe_tokenizer.fields import row_text
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.compression import CHUNK_BYTES
 
@@ -264,12 +264,9 @@ def _json_text(line: bytes, field: str) -> tuple[bytes | None, str]:
         return None, f"is JSON that Python cannot read: {str(error)[:80]}"
     if not isinstance(value, dict):
         return None, f"is not a JSON object, but {type(value).__name__}"
-    if field not in value:
-        names = ", ".join(shorten(name, 20) for name in list(value)[:5]) or "none"
-        return None, f"has no field {shorten(field, 40)} (its first fields: {names})"
-    text = value[field]
-    if not isinstance(text, str):
-        return None, f"has no text in the field {shorten(field, 40)}, but {type(text).__name__}"
+    text, problem = row_text(value, field)
+    if text is None:
+        return None, problem
     try:
         return text.encode(), ""
     except UnicodeEncodeError:
