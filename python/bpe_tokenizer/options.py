@@ -14,11 +14,11 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from bpe_tokenizer.arguments import check_choice, check_flag, check_integer, check_path, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
-from bpe_tokenizer.fields import field_names
 from bpe_tokenizer.special_tokens import DisallowedSpecial
 
 if TYPE_CHECKING:
@@ -45,8 +45,10 @@ __all__ = [
     "TextArguments",
     "TieBreak",
     "check_min_count",
+    "field_names",
     "memory_bytes",
     "option_docs",
+    "parse_field",
     "pick",
     "sample_limit",
     "takes",
@@ -88,6 +90,43 @@ def _option(default: Any, metavar: str = "NAME", shown: str = "") -> Any:
     return field(default=default, metadata={"metavar": metavar, "shown": shown})
 
 
+@functools.lru_cache
+def parse_field(field: str) -> tuple[tuple[str, str | None], ...]:
+    r"""Return what a document is made of: texts, each with the path of the field whose text follows it.
+
+    A field with braces is a template, as of `str.format`; any other is the path of one field.
+
+    Args:
+        field: The option.
+
+    Raises:
+        OptionError: The template is not valid.
+
+    >>> parse_field("meta.text"), parse_field("{title}\n{meta.text}.")
+    ((('', 'meta.text'),), (('', 'title'), ('\n', 'meta.text'), ('.', None)))
+    """
+    if "{" not in field and "}" not in field:
+        return (("", field),)
+    try:
+        parts = [
+            (text, name, bool(rest or conversion))
+            for text, name, rest, conversion in Formatter().parse(field)
+        ]
+    except ValueError as error:
+        raise OptionError(f"field is {shorten(field)}, which is no template: {error}") from None
+    if not any(name for _, name, _ in parts) or any(name == "" or more for _, name, more in parts):
+        raise OptionError(
+            f"field is {shorten(field)}; a template names fields in braces, as in '{{title}}: {{text}}', and "
+            "nothing else"
+        )
+    return tuple((text, name) for text, name, _ in parts)
+
+
+def field_names(field: str) -> list[str]:
+    """Return the paths of the fields that a document is made of. Errors: `parse_field`."""
+    return [name for _, name in parse_field(field) if name is not None]
+
+
 class ReadArguments(TypedDict, total=False):
     """The fields of `ReadOptions`."""
 
@@ -125,6 +164,9 @@ class ReadOptions:
     separator: str | None = _option(None, "TEXT")
     field: str = _option("text")
     on_error: OnError = _option("stop")
+
+    # Whether a value that is no text gives its JSON. It is no field: users read texts.
+    as_json = False
 
     def __post_init__(self) -> None:
         if self.input_format is not None:

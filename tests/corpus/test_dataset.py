@@ -291,7 +291,7 @@ def other_tokenizer(path: Path) -> Sequence[Path]:
         (lambda path: {path / "ids": 0}, {}, OptionError, "weight of .*ids is 0; it must be a number"),
         (lambda path: path / "ids", {"sequence_length": None}, OptionError, "is not packed; give seq"),
         (lambda path: path / "ids", {"sequence_length": 10**6}, OptionError, "ids, fewer than a sequence"),
-        (lambda path: path / "ids", {"masks": ["labels"]}, OptionError, "masks is 'labels'"),
+        (lambda path: path / "ids", {"masks": ["loss"]}, OptionError, "masks is 'loss'"),
         (lambda path: path / "ids", {"seed": -1}, OptionError, "seed is -1"),
     ],
 )

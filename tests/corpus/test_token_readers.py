@@ -7,6 +7,7 @@ registry: what its loader does is written anew in `llm_c_loader.c`, from reading
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import warnings
@@ -268,6 +269,25 @@ def test_trl(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, strategy: Pa
     )
     assert batch["input_ids"].tolist() == [flat([row["input_ids"] for row in rows])]
     assert batch["position_ids"].tolist() == [flat([row["position_ids"] for row in rows])]
+
+
+def test_trl_takes_the_labels_of_conversations(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        collator = library("trl.trainer.sft_trainer").DataCollatorForLanguageModeling
+    special = ["<|im_start|>", "<|im_end|>"]
+    tokenizer = BPETokenizer().train(DOCUMENTS, 320, special_tokens=special, verbose=False)
+    talk = [{"role": "user", "content": "low"}, {"role": "assistant", "content": "lower"}]
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps({"messages": talk}) + "\n" for _ in range(9)))
+    made = tokenize_corpus(
+        tmp_path / "talks.jsonl", tmp_path / "out", tokenizer, "parquet", field="messages",
+        content="messages", chat_template="chatml", pack=64, pack_strategy="best-fit",
+    )  # fmt: skip
+    rows = library("pyarrow.parquet").read_table(made.files[0]).to_pylist()
+    names = ("input_ids", "seq_lengths", "labels")
+    batch = collator(pad_token_id=0, padding_free=True)([{name: row[name] for name in names} for row in rows])
+    counted = [label for label in batch["labels"][0].tolist() if label != -100]
+    assert tokenizer.decode(counted) == "lower<|im_end|>" * 9
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])

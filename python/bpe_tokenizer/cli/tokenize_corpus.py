@@ -28,6 +28,7 @@ from bpe_tokenizer.cli.options import (
     options_of,
 )
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.corpus.contents import Content
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.run_report import Event
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
@@ -95,7 +96,7 @@ def tokenize_corpus(
         ),
     ] = None,
     pack: Annotated[
-        int | None, option("N", "Pack documents into sequences of N tokens, with masks (npy, parquet).")
+        int | None, option("N", "Pack documents into sequences of N tokens, with masks (npy, parquet, mds).")
     ] = None,
     pack_strategy: Annotated[
         Any,
@@ -103,6 +104,13 @@ def tokenize_corpus(
             get_args(PackStrategy), help="Cut the concatenated documents, or keep them whole where they fit."
         ),
     ] = "concat",
+    content: Annotated[
+        Any,
+        choice(get_args(Content), help="What --field holds: a text, a conversation (with --pack), or ids."),
+    ] = "text",
+    chat_template: Annotated[
+        str | None, option("NAME", "Template of conversations, by name or Jinja source.", "the tokenizer's")
+    ] = None,
     part: Annotated[
         int | None, option("I", "Do one part of the work, from 0; merge-manifests ends the run.")
     ] = None,
@@ -169,6 +177,8 @@ def tokenize_corpus(
         val_fraction=val_fraction,
         pack=pack,
         pack_strategy=pack_strategy,
+        content=content,
+        chat_template=chat_template,
         part=part,
         of=of,
         unit_bytes=unit_size,

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.arguments import processors_for, thread_count
+from bpe_tokenizer.corpus.contents import ValueEncoder
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.validation import is_sampled, is_validation, select_documents
 from bpe_tokenizer.encoding import resolve_allowed_special
@@ -84,6 +85,12 @@ class BatchEncoder:
         self._special = resolve_allowed_special(compiled, (), allowed)
         self._added = (_as_ids(settings.bos_id), _as_ids(settings.eos_id))
         self._settings = settings
+        self._values: ValueEncoder | None = None
+        if settings.content != "text":
+            largest, skips = int(np.iinfo(settings.dtype).max), settings.read.on_error == "skip"
+            self._values = ValueEncoder(
+                tokenizer, settings.content, settings.chat_template, largest, self._added, skips
+            )
         self.threads = threads
         self._threads = thread_count(threads)
         processors = processors_for(threads)
@@ -94,12 +101,13 @@ class BatchEncoder:
         """Return whether a batch is encoded on all processors."""
         return batch.data.nbytes > _LARGE
 
-    def encode(self, batch: DocumentBatch, fraction: float = 1.0) -> EncodedBatch:
+    def encode(self, batch: DocumentBatch, fraction: float = 1.0, name: str = "") -> EncodedBatch:
         """Encode a batch, without the documents that the settings leave out.
 
         Args:
             batch: The documents.
             fraction: The part of them to take, of which `settings.sample` takes a part.
+            name: The name of their file, for messages.
         """
         settings = self._settings
         fraction *= settings.sample or 1.0
@@ -107,12 +115,18 @@ class BatchEncoder:
             chosen = is_sampled(batch.data, batch.offsets, fraction)
             data, lengths = select_documents(batch.data, np.diff(batch.offsets), chosen)
             batch = batch._replace(data=data, offsets=_offsets(lengths), rows=batch.rows[chosen])
-        threads = self._threads if self.is_large(batch) else self._threads_of_call
-        found = self._encoder.encode_rows(batch.data, batch.offsets, self._special, threads, self._added)
         validation = None
         if settings.val_fraction is not None:
             validation = is_validation(batch.data, batch.offsets, settings.val_fraction)
-        encoded = EncodedBatch(batch.input, *found, batch.rows, batch.bad, batch.bytes_read, validation)
+        if self._values is None:
+            threads = self._threads if self.is_large(batch) else self._threads_of_call
+            found = self._encoder.encode_rows(batch.data, batch.offsets, self._special, threads, self._added)
+            rows, bad = batch.rows, batch.bad
+        else:
+            *found, rows, bad = self._values.encode(batch, name)
+            if validation is not None:
+                validation = validation[np.isin(batch.rows, rows)]
+        encoded = EncodedBatch(batch.input, *found, rows, bad, batch.bytes_read, validation)
         return self._of_good_length(encoded)
 
     def _of_good_length(self, batch: EncodedBatch) -> EncodedBatch:

@@ -33,8 +33,8 @@ _HEADERS = {
     **dict.fromkeys(("nanogpt", "megatron", "olmo", "datatrove"), 0),
     **{"llm.c": LLM_C_HEADER_BYTES, "litdata": LITDATA_HEADER_BYTES, "npy": None},
 }
-_MASKS = ("position_ids", "document_ids", "cu_seqlens")
-_SETTINGS = ("format", "dtype", "pack", "val_fraction", "tokenizer")
+_MASKS = ("position_ids", "document_ids", "cu_seqlens", "labels")
+_SETTINGS = ("format", "dtype", "pack", "val_fraction", "tokenizer", "content")
 _ROUNDS = 6
 
 Sample = dict[str, npt.NDArray[Any]]
@@ -60,8 +60,9 @@ class TokenDataset:
         sequence_length: The number of ids of a sequence; None for packed directories, which have theirs.
         split: `"train"` or `"val"`, of directories that `val_fraction` divided.
         seed: The seed of the order, from 0; None for no shuffling.
-        masks: What else a sample of packed directories has: `"position_ids"`, `"document_ids"` and
-            `"cu_seqlens"`, of which `PackedSequences` has more.
+        masks: What else a sample of packed directories has: `"position_ids"`, `"document_ids"`,
+            `"cu_seqlens"` and `"labels"`, of which `PackedSequences` has more. Samples of conversations
+            always have `labels`.
 
     Raises:
         CorpusError: A directory has no finished run, or a file of it was changed.
@@ -268,6 +269,8 @@ class _Directory:
         if length not in (None, self.length):
             raise OptionError(f"{path} has packed sequences of {self.length:,} ids, not {length:,}")
         self.tokenizer: str = settings["tokenizer"]
+        if settings["content"] == "messages":
+            masks = tuple(dict.fromkeys([*masks, "labels"]))
         self._masks = masks if self.is_packed else ()
         self._dtype = np.dtype(settings["dtype"]).newbyteorder("<")
         # The first file of a shard has the ids.

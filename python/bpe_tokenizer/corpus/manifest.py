@@ -22,7 +22,7 @@ __all__ = ["MANIFEST", "Files", "Shard", "UnitRecord", "count_of", "manifest_of"
 MANIFEST = "manifest.json"
 _VERSION = 1
 _SHARD_NAME = re.compile(
-    r"tokens-(\d{5,}-)?\d{5,}(\.(train|val))?(\.(cu_seqlens|lengths))?"
+    r"tokens-(\d{5,}-)?\d{5,}(\.(train|val))?(\.(cu_seqlens|lengths|loss_mask))?"
     r"\.(bin|idx|npy|parquet|(index\.)?csv\.gz|mds|ds(\.(index|metadata))?)"
 )
 _LIST_NAME = re.compile(r"skipped-\d{5,}-\d{5,}\.jsonl")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
+from bpe_tokenizer.corpus.contents import Content
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.shards import TokenType
 from bpe_tokenizer.options import ReadArguments
@@ -31,6 +32,8 @@ class _DivisionArguments(TypedDict, total=False):
     val_fraction: float | None
     pack: int | None
     pack_strategy: PackStrategy
+    content: Content
+    chat_template: str | None
     limit: int | None
     max_tokens: int | None
 
@@ -94,6 +97,9 @@ class ShardOptions(UnitOptions):
             `PackedSequences`. None packs nothing.
         pack_strategy: `"concat"` concatenates the documents and cuts every `pack` ids; `"best-fit"` keeps
             documents whole where they fit.
+        content: What the field of a row holds: `"text"`; `"messages"`, a conversation, which the chat
+            template renders, with masks of what the assistant writes; or `"ids"`, a list of integers.
+        chat_template: The name or the source of the template; None for the tokenizer's own.
         limit: Take only the first documents, at most this number, before they are shuffled.
         max_tokens: Take only the first documents, with at most this number of ids, before they are shuffled.
 
@@ -104,5 +110,7 @@ class ShardOptions(UnitOptions):
     val_fraction: float | None = None
     pack: int | None = None
     pack_strategy: PackStrategy = "concat"
+    content: Content = "text"
+    chat_template: str | None = None
     limit: int | None = None
     max_tokens: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.arguments import check_choice, check_integer
+from bpe_tokenizer.corpus.contents import LOSS_BIT
 from bpe_tokenizer.corpus.flat import ArrayFile
 from bpe_tokenizer.corpus.packing import (
     BestFitPacker,
@@ -38,13 +39,19 @@ __all__ = [
 ]
 
 _PACKERS: dict[PackStrategy, Callable[[int], Packer]] = {"concat": ConcatPacker, "best-fit": BestFitPacker}
-_BORDERS, _LENGTHS = ".cu_seqlens.npy", ".lengths.npy"
+_BORDERS, _LENGTHS, _LOSS_MASK = ".cu_seqlens.npy", ".lengths.npy", ".loss_mask.npy"
+# The label of an id that does not count for the loss, as PyTorch's cross entropy has it.
+_NO_LABEL = -100
 # The maximum of ids in a row group with several sequences.
 _ROW_GROUP_TOKENS = 1 << 20
 
 
 def packed_format(
-    name: ShardFormatName, size: int, strategy: PackStrategy = "concat", pad_id: int = 0
+    name: ShardFormatName,
+    size: int,
+    strategy: PackStrategy = "concat",
+    pad_id: int = 0,
+    has_loss: bool = False,
 ) -> ShardFormat:
     """Return the format of shards of packed sequences.
 
@@ -54,6 +61,7 @@ def packed_format(
         strategy: `"concat"` cuts the concatenated documents every `size` ids; `"best-fit"` keeps documents
             whole where they fit.
         pad_id: Fills the sequences of `"npy"` that are shorter.
+        has_loss: Whether to write which ids count for the loss, those with `LOSS_BIT`.
 
     Raises:
         ArgumentTypeError: `size` is not an integer.
@@ -66,11 +74,14 @@ def packed_format(
     check_pack_strategy(strategy)
     if name == "npy":
         return FORMATS[name]._replace(
-            suffixes=(".npy", _BORDERS, _LENGTHS),
+            suffixes=(".npy", _BORDERS, _LENGTHS, *([_LOSS_MASK] if has_loss else [])),
             open=partial(PackedShard, size=size, strategy=strategy, pad_id=pad_id),
         )
-    writer = PackedMdsShard if name == "mds" else PackedParquetShard
-    return FORMATS[name]._replace(open=partial(writer, size=size, strategy=strategy))
+    if name == "mds":
+        return FORMATS[name]._replace(open=partial(PackedMdsShard, size=size, strategy=strategy))
+    return FORMATS[name]._replace(
+        open=partial(PackedParquetShard, size=size, strategy=strategy, has_loss=has_loss)
+    )
 
 
 def check_pack(name: ShardFormatName, size: object, shard_tokens: int | None = None) -> int:
@@ -112,10 +123,10 @@ class PackedShard:
 
     `PackedSequences` reads them. `.cu_seqlens.npy` has the borders of all pieces and of all sequences, as
     positions in the flattened array, int64. `.lengths.npy` has the number of ids of each sequence, int32; the
-    rest of its row is padding.
+    rest of its row is padding. A fourth file, `.loss_mask.npy`, has which ids count for the loss.
 
     Args:
-        files: The three files.
+        files: The three or four files.
         dtype: The type of an id.
         size: The number of ids of a sequence.
         strategy: How documents are packed.
@@ -131,6 +142,8 @@ class PackedShard:
         self._ids = ArrayFile(files[0], np.dtype(dtype), columns=size)
         self._borders = ArrayFile(files[1], np.dtype("int64"))
         self._lengths = ArrayFile(files[2], np.dtype("int32"))
+        # Of conversations.
+        self._loss = [ArrayFile(file, np.dtype(bool), columns=size) for file in files[3:]]
         self._borders.write(np.zeros(1, dtype=np.int64))
         self._sequences = 0
         self._written = (0, 0)
@@ -145,14 +158,14 @@ class PackedShard:
         """Write the last sequences, and the headers."""
         for packed in self._packer.finish():
             self._write(packed)
-        for array in (self._ids, self._borders, self._lengths):
+        for array in (self._ids, self._borders, self._lengths, *self._loss):
             array.finish()
 
     def sizes(self, documents: int, tokens: int) -> list[int]:
         """Return the size that each file must have."""
         if (documents, tokens) != self._written:
-            return [-1] * 3
-        return [self._ids.size(self._sequences), self._borders.size(), self._lengths.size(self._sequences)]
+            return [-1] * (3 + len(self._loss))
+        return [each.size() for each in (self._ids, self._borders, self._lengths, *self._loss)]
 
     def abandon(self) -> None:
         """Do nothing: the files hold nothing that is not in place."""
@@ -160,7 +173,11 @@ class PackedShard:
     def _write(self, packed: PackedIds) -> None:
         lengths = packed.lengths
         rows = np.full((len(lengths), self._size), self._pad_id, dtype=np.uint32)
-        rows[np.arange(self._size) < lengths[:, None]] = packed.ids
+        is_used = np.arange(self._size) < lengths[:, None]
+        rows[is_used] = packed.ids
+        for file in self._loss:
+            file.write(is_used & (rows >= LOSS_BIT))
+            rows &= ~LOSS_BIT
         self._ids.write(rows)
         self._lengths.write(lengths)
         # Padding before a sequence moves its pieces.
@@ -182,16 +199,24 @@ class PackedParquetShard(TableShard):
         dtype: The type of an id: `uint32`.
         size: The number of ids of a sequence.
         strategy: How documents are packed.
+        has_loss: Whether there is a column `labels`: the ids that count for the loss, and -100.
     """
 
     def __init__(
-        self, files: Sequence[BinaryIO], dtype: TokenType, *, size: int, strategy: PackStrategy
+        self,
+        files: Sequence[BinaryIO],
+        dtype: TokenType,
+        *,
+        size: int,
+        strategy: PackStrategy,
+        has_loss: bool = False,
     ) -> None:
         pyarrow = import_pyarrow()
         self._types = {
             "input_ids": pyarrow.uint32(),
             "seq_lengths": pyarrow.int32(),
             "position_ids": pyarrow.int32(),
+            **({"labels": pyarrow.int32()} if has_loss else {}),
         }
         super().__init__(
             files[0],
@@ -227,6 +252,10 @@ class PackedParquetShard(TableShard):
             "seq_lengths": (packed.pieces, of_pieces),
             "position_ids": (position_ids(packed), of_ids),
         }
+        if "labels" in self._types:
+            ids = packed.ids & ~LOSS_BIT
+            labels = np.where(packed.ids >= LOSS_BIT, ids.astype(np.int32), np.int32(_NO_LABEL))
+            columns["input_ids"], columns["labels"] = (ids, of_ids), (labels, of_ids)
         arrays = {
             name: pyarrow.ListArray.from_arrays(
                 pyarrow.array(offsets), pyarrow.array(values, self._types[name])
@@ -374,6 +403,27 @@ class PackedSequences(NamedTuple):
         pieces = np.cumsum(pieces, axis=1, dtype=np.int32)
         pieces[np.arange(size) >= self.lengths[start:stop, None]] = -1
         return pieces
+
+    def labels(self, start: int, stop: int) -> npt.NDArray[np.int64]:
+        """Return the ids that count for the loss, and -100 for the others: `labels` of transformers.
+
+        Raises:
+            CorpusError: The shard has no mask, as it is not one of conversations.
+        """
+        path = _mapped_file(self.ids)
+        if path is None:
+            raise CorpusError("labels are read from files: use PackedSequences.load")
+        mask = _loss_mask(path.with_suffix(_LOSS_MASK))[start:stop]
+        return np.where(mask, self.ids[start:stop].astype(np.int64), _NO_LABEL)
+
+
+@cache
+def _loss_mask(path: Path) -> npt.NDArray[np.bool_]:
+    try:
+        mask: npt.NDArray[np.bool_] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{path}: cannot be read: {error}") from error
+    return mask
 
 
 def _mapped_file(array: npt.NDArray[Any]) -> Path | None:

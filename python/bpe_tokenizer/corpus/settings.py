@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.arguments import check_flag, check_integer
 from bpe_tokenizer.corpus.checksums import digest
+from bpe_tokenizer.corpus.contents import Content, ValueOptions, check_content, template_digest
 from bpe_tokenizer.corpus.index import indexed_format
 from bpe_tokenizer.corpus.mixture import Source
 from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
@@ -53,6 +54,9 @@ class CorpusSettings:
         limit: The number of documents that are taken; None for all.
         max_tokens: The number of ids that are taken; None for all.
         index: Whether each shard has an index of its documents.
+        content: What a row holds.
+        chat_template: The template of conversations; None for the tokenizer's own.
+        template: Its SHA-256; None without conversations.
         sources: The corpora of a mixture, in order; empty for another run.
 
     >>> tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<|eos|>"], verbose=False)
@@ -80,6 +84,9 @@ class CorpusSettings:
     limit: int | None = None
     max_tokens: int | None = None
     index: bool = False
+    content: Content = "text"
+    chat_template: str | None = None
+    template: str | None = None
     sources: tuple[Source, ...] = ()
 
     @classmethod
@@ -122,10 +129,18 @@ class CorpusSettings:
         if pack is not None:
             pack = check_pack(format, pack, limit)
         check_pack_strategy(chosen.pack_strategy)
+        given = {name: value for name, value in vars(chosen).items() if value != getattr(ShardOptions, name)}
+        check_content(chosen.content, format, pack, given)
+        read = ReadOptions() if read is None else read
+        if chosen.content != "text":
+            read = ValueOptions(**vars(read))
+        is_chat = chosen.content == "messages"
         resolve_allowed_special(tokenizer._compiled(), (), allowed)
-        eos_id = _eos_id(tokenizer, chosen.eos_token) if chosen.append_eos else None
+        # The template ends a conversation.
+        has_end = chosen.append_eos and not is_chat
+        eos_id = _eos_id(tokenizer, chosen.eos_token) if has_end else None
         return cls(
-            ReadOptions() if read is None else read,
+            read,
             format,
             choose_token_type(format, tokenizer.n_vocab - 1, chosen.dtype),
             limit,
@@ -143,6 +158,9 @@ class CorpusSettings:
             None if chosen.limit is None else check_integer("limit", chosen.limit, 1),
             None if chosen.max_tokens is None else check_integer("max_tokens", chosen.max_tokens, 1),
             _check_index(chosen),
+            chosen.content,
+            chosen.chat_template,
+            template_digest(tokenizer, chosen.chat_template) if is_chat else None,
         )
 
     @property
@@ -150,7 +168,8 @@ class CorpusSettings:
         """The format of the shards."""
         found = FORMATS[self.format]
         if self.pack is not None:
-            found = packed_format(self.format, self.pack, self.pack_strategy, self.pad_id)
+            has_loss = self.content == "messages"
+            found = packed_format(self.format, self.pack, self.pack_strategy, self.pad_id, has_loss)
         if self.index:
             found = indexed_format(found)
         return found if self.val_fraction is None else split_format(found)
@@ -159,6 +178,11 @@ class CorpusSettings:
         """Return the special tokens that are recognised in documents."""
         allowed: Any = self.allowed_special
         return special_token_names("allowed_special", allowed, tokenizer.special_tokens)
+
+    @property
+    def dtype_in_memory(self) -> TokenType:
+        """The type of an id before it is written, which may have `LOSS_BIT`."""
+        return self.dtype if self.content != "messages" else "uint32"
 
     @property
     def has_meta(self) -> bool:
@@ -193,6 +217,8 @@ class CorpusSettings:
             "limit": self.limit,
             "max_tokens": self.max_tokens,
             "index": self.index,
+            "content": self.content,
+            "template": self.template,
             "sources": [list(source) for source in self.sources],
         }
 

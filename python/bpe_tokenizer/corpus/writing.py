@@ -72,7 +72,8 @@ def write_shards(
         encoded = stack.enter_context(closing(_taken(plan, unit, encoder, position, list(kept))))
         if settings.shuffle is not None:
             scratch, documents = store.directory.scratch, packer.documents
-            shuffled = shuffle_documents(encoded, settings.shuffle, scratch, settings.dtype, documents)
+            dtype = settings.dtype_in_memory
+            shuffled = shuffle_documents(encoded, settings.shuffle, scratch, dtype, documents)
             encoded = stack.enter_context(closing(shuffled))
         packed = ordered_map(packer.add, encoded, workers=1, size=_id_bytes, limit=_ID_BYTES)
         stack.enter_context(closing(packed))
@@ -119,7 +120,8 @@ def _taken(
     of_inputs = fractions(settings.sources)[unit.first :]
 
     def encode(batch: DocumentBatch) -> EncodedBatch:
-        return encoder.encode(batch, of_inputs[batch.input]) if of_inputs else encoder.encode(batch)
+        fraction = of_inputs[batch.input] if of_inputs else 1.0
+        return encoder.encode(batch, fraction, inputs[batch.input].name)
 
     # The inputs, the limits of documents and ids, and what the shards before have of them.
     before = [(each.documents, each.tokens) for each in kept]

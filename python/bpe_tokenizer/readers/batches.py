@@ -284,7 +284,7 @@ def _file_rows(
     kind, source = opened.kind, opened.source
     if kind.format == "parquet" and kind.compression is None:
         groups = None if byte_range is None else range(*byte_range)
-        yield from parquet_rows(source, opened.stored, options.field, after, groups)
+        yield from parquet_rows(source, opened.stored, options.field, after, groups, options.as_json)
         return
     if byte_range is not None:
         is_lines = kind.format == "jsonl" or (
@@ -306,8 +306,8 @@ def _file_rows(
         if byte_range is not None:
             chunks = range_chunks(chunks, end - begin, begin > 0)
         if kind.format == "jsonl":
-            yield from json_rows(chunks, options.field, after, threads, block_bytes)
+            yield from json_rows(chunks, options.field, after, threads, block_bytes, options.as_json)
         elif kind.format == "text":
             yield from text_rows(chunks, options, after, threads, block_bytes)
         else:
-            yield from arrow_rows(source, chunks, options.field, after)
+            yield from arrow_rows(source, chunks, options.field, after, options.as_json)

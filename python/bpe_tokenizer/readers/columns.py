@@ -11,8 +11,9 @@ import numpy as np
 from bpe_tokenizer import _core
 from bpe_tokenizer.columns.texts import Block, arrow_errors, blocks, holds_texts
 from bpe_tokenizer.errors import CorpusError, shorten
-from bpe_tokenizer.fields import field_names, row_text
 from bpe_tokenizer.libraries import import_library
+from bpe_tokenizer.options import field_names
+from bpe_tokenizer.readers.fields import row_text
 from bpe_tokenizer.readers.inputs import Input, StoredFile
 from bpe_tokenizer.readers.opened import ChunkReader
 from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, decoding_problem
@@ -38,7 +39,12 @@ def import_pyarrow() -> Any:
 
 
 def parquet_rows(
-    source: Input, stored: StoredFile, column: str, after: int, groups: range | None = None
+    source: Input,
+    stored: StoredFile,
+    column: str,
+    after: int,
+    groups: range | None = None,
+    as_json: bool = False,
 ) -> Generator[FileRows, None, None]:
     """Yield the texts of a column of a Parquet file, https://parquet.apache.org/docs/file-format/.
 
@@ -48,6 +54,7 @@ def parquet_rows(
         column: The name of the column, or the `field` of `ReadOptions`.
         after: Skip the rows up to this number, counted from 1 in the whole file.
         groups: The row groups to read; None for all.
+        as_json: Whether values that are no texts give their JSON.
 
     Raises:
         CorpusError: The file is not Parquet, or has no such column of text.
@@ -62,7 +69,7 @@ def parquet_rows(
         arrow_errors(f"{source.name[:100]} cannot be read as Parquet"),
         pyarrow.parquet.ParquetFile(file, **settings) as table,
     ):
-        _check_columns(source, table.schema_arrow, column)
+        _check_columns(source, table.schema_arrow, column, as_json)
         done = 0
         row_bytes = 0
         for number in range(table.num_row_groups):
@@ -71,7 +78,7 @@ def parquet_rows(
                 first = done
                 for batch in _group_batches(table, number, column, row_bytes):
                     row_bytes = max(batch.nbytes // max(batch.num_rows, 1), 1)
-                    yield from _rows(_texts(pyarrow, batch, column), first, after)
+                    yield from _rows(_texts(pyarrow, batch, column, as_json), first, after)
                     first += batch.num_rows
                     stored.bytes_read = source.size * first // max(table.metadata.num_rows, 1)
             done += count
@@ -118,7 +125,7 @@ def _batch_rows(row_bytes: int) -> int:
 
 
 def arrow_rows(
-    source: Input, chunks: Iterator[bytes], column: str, after: int
+    source: Input, chunks: Iterator[bytes], column: str, after: int, as_json: bool = False
 ) -> Generator[FileRows, None, None]:
     """Yield the texts of a column of an Arrow stream or file, https://arrow.apache.org/docs/format/Columnar.html.
 
@@ -129,6 +136,7 @@ def arrow_rows(
         chunks: Its contents, in sequence.
         column: As in `parquet_rows`.
         after: As in `parquet_rows`.
+        as_json: As in `parquet_rows`.
 
     Raises:
         CorpusError: The file is not Arrow, or has no such column of text.
@@ -139,11 +147,11 @@ def arrow_rows(
         arrow_errors(f"{source.name[:100]} cannot be read as Arrow"),
         _record_batches(pyarrow, chunks) as batches,
     ):
-        _check_columns(source, batches.schema, column)
+        _check_columns(source, batches.schema, column, as_json)
         done = 0
         for batch in batches:
             if done + batch.num_rows > after:
-                yield from _rows(_texts(pyarrow, batch, column), done, after)
+                yield from _rows(_texts(pyarrow, batch, column, as_json), done, after)
             done += batch.num_rows
 
 
@@ -156,13 +164,13 @@ def _record_batches(pyarrow: Any, chunks: Iterator[bytes]) -> Any:
     return pyarrow.ipc.open_stream(ChunkReader(chain([rest] if rest else [], chunks)))
 
 
-def _check_columns(source: Input, schema: Any, field: str) -> None:
+def _check_columns(source: Input, schema: Any, field: str, as_json: bool) -> None:
     for column in field_names(field):
         kind = _at_path(schema, column)[1]
         if kind is None:
             shown = ", ".join(map(repr, schema.names[:10])) or "none"
             raise CorpusError(f"{source.name[:100]} has no column {shorten(column)}; it has {shown[:100]}")
-        if not holds_texts(kind):
+        if not (as_json or holds_texts(kind)):
             raise CorpusError(
                 f"the column {column!r} of {source.name[:100]} holds {str(kind)[:60]}, not strings"
             )
@@ -185,10 +193,10 @@ def _at_path(fields: Any, path: str) -> tuple[list[str], Any]:
     return [], None
 
 
-def _texts(pyarrow: Any, batch: Any, field: str) -> Any:
+def _texts(pyarrow: Any, batch: Any, field: str, as_json: bool) -> Any:
     """Return the texts of the rows of a batch: null where a row has none."""
-    if [field] != field_names(field):
-        texts = (row_text(row, field)[0] for row in batch.to_pylist())
+    if as_json or [field] != field_names(field):
+        texts = (row_text(row, field, as_json)[0] for row in batch.to_pylist())
         return pyarrow.array(texts, pyarrow.large_string())
     first, *rest = _at_path(batch.schema, field)[0]
     column = batch.column(first)

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.fields import row_text
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.compression import CHUNK_BYTES
+from bpe_tokenizer.readers.fields import row_text
 
 __all__ = ["BATCH_BYTES", "FileRows", "decoding_problem", "json_rows", "range_chunks", "text_rows"]
 
@@ -61,13 +61,14 @@ def text_rows(
 
 
 def json_rows(
-    chunks: Iterator[bytes], field: str, after: int, threads: int, block_bytes: int = BATCH_BYTES
-) -> Generator[FileRows, None, None]:
+    chunks: Iterator[bytes], field: str, after: int, threads: int, block_bytes: int = BATCH_BYTES,
+    as_json: bool = False,
+) -> Generator[FileRows, None, None]:  # fmt: skip
     """Yield the documents of JSON Lines: the strings in a field. Lines of white space are left out.
 
-    The other arguments are those of `text_rows`.
+    With `as_json`, values that are no strings give their JSON. The other arguments are those of `text_rows`.
     """
-    yield from _rows(chunks, "json", field, after, threads, block_bytes)
+    yield from _rows(chunks, "json", field, after, threads, block_bytes, as_json)
 
 
 def range_chunks(chunks: Iterator[bytes], length: int, starts_inside: bool) -> Generator[bytes, None, None]:
@@ -110,8 +111,9 @@ def range_chunks(chunks: Iterator[bytes], length: int, starts_inside: bool) -> G
 
 
 def _rows(
-    chunks: Iterator[bytes], kind: RowKind, name: str, after: int, threads: int, block_bytes: int
-) -> Generator[FileRows, None, None]:
+    chunks: Iterator[bytes], kind: RowKind, name: str, after: int, threads: int, block_bytes: int,
+    as_json: bool = False,
+) -> Generator[FileRows, None, None]:  # fmt: skip
     done = 0
     pool = _core.BufferPool()
     end = name.encode() if kind == "separated" else b"\n"
@@ -126,7 +128,7 @@ def _rows(
         del data, offsets, numbers
         if undecided:
             decided = [
-                (before, number, *_decide(bytes(block[start:stop]), kind, name))
+                (before, number, *_decide(bytes(block[start:stop]), kind, name, as_json))
                 for number, start, stop, before in undecided
             ]
             rows = _inserted(rows, decided)
@@ -242,10 +244,10 @@ def _inserted(rows: FileRows, decided: list[tuple[int, int, bytes | None, str]])
     return FileRows(np.concatenate(parts), all_offsets, all_numbers, bad)
 
 
-def _decide(line: bytes, kind: RowKind, name: str) -> tuple[bytes | None, str]:
+def _decide(line: bytes, kind: RowKind, name: str, as_json: bool = False) -> tuple[bytes | None, str]:
     """Return the text of a row that the core left undecided, or what is wrong with it."""
     if kind == "json":
-        return _json_text(line, name)
+        return _json_text(line, name, as_json)
     if kind == "line":
         line = line.removesuffix(b"\r\n" if line.endswith(b"\r\n") else b"\n")
     else:
@@ -253,7 +255,7 @@ def _decide(line: bytes, kind: RowKind, name: str) -> tuple[bytes | None, str]:
     return None, decoding_problem(line)
 
 
-def _json_text(line: bytes, field: str) -> tuple[bytes | None, str]:
+def _json_text(line: bytes, field: str, as_json: bool = False) -> tuple[bytes | None, str]:
     try:
         value = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -264,7 +266,7 @@ def _json_text(line: bytes, field: str) -> tuple[bytes | None, str]:
         return None, f"is JSON that Python cannot read: {str(error)[:80]}"
     if not isinstance(value, dict):
         return None, f"is not a JSON object, but {type(value).__name__}"
-    text, problem = row_text(value, field)
+    text, problem = row_text(value, field, as_json)
     if text is None:
         return None, problem
     try:

@@ -4,50 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from string import Formatter
 from typing import Any
 
-from bpe_tokenizer.errors import OptionError, shorten
+from bpe_tokenizer.errors import shorten
+from bpe_tokenizer.options import parse_field
 
-__all__ = ["field_names", "parse_field", "row_text"]
-
-
-@lru_cache
-def parse_field(field: str) -> tuple[tuple[str, str | None], ...]:
-    r"""Return what a document is made of: texts, each with the path of the field whose text follows it.
-
-    A field with braces is a template, as of `str.format`; any other is the path of one field.
-
-    Args:
-        field: The option.
-
-    Raises:
-        OptionError: The template is not valid.
-
-    >>> parse_field("meta.text"), parse_field("{title}\n{meta.text}.")
-    ((('', 'meta.text'),), (('', 'title'), ('\n', 'meta.text'), ('.', None)))
-    """
-    if "{" not in field and "}" not in field:
-        return (("", field),)
-    try:
-        parts = [
-            (text, name, bool(rest or conversion))
-            for text, name, rest, conversion in Formatter().parse(field)
-        ]
-    except ValueError as error:
-        raise OptionError(f"field is {shorten(field)}, which is no template: {error}") from None
-    if not any(name for _, name, _ in parts) or any(name == "" or more for _, name, more in parts):
-        raise OptionError(
-            f"field is {shorten(field)}; a template names fields in braces, as in '{{title}}: {{text}}', and "
-            "nothing else"
-        )
-    return tuple((text, name) for text, name, _ in parts)
-
-
-def field_names(field: str) -> list[str]:
-    """Return the paths of the fields that a document is made of. Errors: `parse_field`."""
-    return [name for _, name in parse_field(field) if name is not None]
+__all__ = ["row_text"]
 
 
 def row_text(row: Mapping[str, Any], field: str, as_json: bool = False) -> tuple[str | None, str]:

@@ -1,0 +1,157 @@
+"""Documents that are no text: conversations with the tokens that count for the loss, and ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_tokenizer.arguments import check_choice
+from bpe_tokenizer.corpus.checksums import digest
+from bpe_tokenizer.errors import ChatTemplateError, CorpusError, OptionError, TokenizerError
+from bpe_tokenizer.options import ReadOptions
+from bpe_tokenizer.readers import BadRow, DocumentBatch
+from bpe_tokenizer.tokenizer import BPETokenizer
+
+__all__ = ["LOSS_BIT", "Content", "ValueEncoder", "ValueOptions", "check_content", "template_digest"]
+
+Content: TypeAlias = Literal["text", "messages", "ids"]
+
+# A template begins and ends a conversation, and texts are no markup in it.
+_MEANINGLESS: dict[Content, set[str]] = {
+    "text": {"chat_template"},
+    "messages": {"bos_token", "eos_token", "allowed_special"},
+    "ids": {"chat_template", "allowed_special"},
+}
+# Until a shard is written, an id of a conversation has this bit if it counts for the loss.
+LOSS_BIT = np.uint32(1 << 31)
+
+_Encoded: TypeAlias = tuple[
+    npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.int64], tuple[BadRow, ...]
+]
+
+
+class ValueOptions(ReadOptions):
+    """Options of rows whose field has any value, which is read as its JSON."""
+
+    as_json = True
+
+
+class ValueEncoder:
+    """Encodes batches of documents that are JSON values.
+
+    Args:
+        tokenizer: The tokenizer.
+        content: What a value is.
+        chat_template: The template of conversations; None for the tokenizer's own.
+        largest: The largest id that can be written.
+        added: The ids before and after each document of ids.
+        skips: Whether bad rows are skipped.
+    """
+
+    def __init__(
+        self, tokenizer: BPETokenizer, content: Content, chat_template: str | None, largest: int,
+        added: tuple[tuple[int, ...], tuple[int, ...]], skips: bool,
+    ) -> None:  # fmt: skip
+        self._tokenizer = tokenizer
+        self._template = chat_template
+        self._largest = min(largest, int(LOSS_BIT) - 1)
+        self._added = added
+        self._skips = skips
+        self._encode_row: Callable[[Any], npt.NDArray[np.uint32]] = (
+            self._conversation if content == "messages" else self._ids
+        )
+
+    def encode(self, batch: DocumentBatch, name: str) -> _Encoded:
+        """Return the ids, their offsets, the rows, and those that are bad, of a batch of a file.
+
+        Raises:
+            CorpusError: A row is bad, and bad rows are not skipped.
+        """
+        rows: list[int] = []
+        found: list[npt.NDArray[np.uint32]] = []
+        bad = list(batch.bad)
+        for text, row in zip(batch.texts(), batch.rows.tolist(), strict=True):
+            try:
+                ids = self._encode_row(json.loads(text))
+            except (TokenizerError, ValueError, RecursionError) as error:
+                problem = str(error)[:200]
+                if not self._skips:
+                    raise CorpusError(
+                        f"{name[:100]}, row {row:,}: {problem}; to skip such rows, use on_error='skip' "
+                        "(on the command line: --on-error skip)"
+                    ) from None
+                bad.append(BadRow(batch.input, row, problem))
+                continue
+            rows.append(row)
+            found.append(ids)
+        offsets = np.cumsum([0, *map(len, found)], dtype=np.int64)
+        ids = np.concatenate([np.zeros(0, np.uint32), *found])
+        return ids, offsets, np.array(rows, np.int64), tuple(sorted(bad))
+
+    def _conversation(self, messages: Any) -> npt.NDArray[np.uint32]:
+        if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
+            raise ValueError("the field holds no list of messages")
+        # A column of a table has all fields in every message.
+        given: Any = [
+            {name: value for name, value in message.items() if value is not None or name == "content"}
+            for message in messages
+        ]
+        found = self._tokenizer.apply_chat_template(
+            given, self._template, add_generation_prompt=False, return_assistant_mask=True
+        )
+        ids = self._checked(found[0])
+        ids[np.array(found[1], bool)] |= LOSS_BIT
+        return ids
+
+    def _ids(self, values: Any) -> npt.NDArray[np.uint32]:
+        if not isinstance(values, list) or not all(type(each) is int for each in values):
+            raise ValueError("the field holds no list of ids")
+        before, after = self._added
+        return self._checked([*before, *values, *after], self._tokenizer.n_vocab - 1)
+
+    def _checked(self, ids: list[int], largest: int | None = None) -> npt.NDArray[np.uint32]:
+        largest = self._largest if largest is None else min(largest, self._largest)
+        wrong = next((each for each in ids if not 0 <= each <= largest), None)
+        if wrong is not None:
+            raise ValueError(f"has the id {wrong}; the ids go up to {largest:,}")
+        return np.array(ids, np.uint32)
+
+
+def check_content(content: object, format_name: str, pack: int | None, given: Mapping[str, object]) -> None:
+    """Check the option `content`.
+
+    Args:
+        content: The option.
+        format_name: The format.
+        pack: The option.
+        given: Other options that are not as by default.
+
+    Raises:
+        OptionError: It is unknown, an option has no meaning for it, or the format has no place for what
+            counts for the loss.
+    """
+    check_choice("content", content, get_args(Content))
+    others = _MEANINGLESS[cast("Content", content)].intersection(given)
+    if others:
+        raise OptionError(f"{min(others)} has no meaning with content={content!r}; leave it out")
+    if content == "messages" and (pack is None or format_name not in ("npy", "parquet")):
+        raise OptionError(
+            "conversations have tokens that do not count for the loss, which only packed 'npy' and 'parquet' "
+            "can tell; give one of these formats and pack (--format npy --pack N)"
+        )
+
+
+def template_digest(tokenizer: BPETokenizer, chat_template: str | None) -> str:
+    """Return the SHA-256 of the template of conversations.
+
+    Raises:
+        OptionError: The tokenizer has no such template, or lacks its control tokens.
+    """
+    with suppress(ChatTemplateError):  # which may refuse this conversation and no other
+        tokenizer.apply_chat_template([{"role": "user", "content": ""}], chat_template, False)
+    return digest([chat_template, tokenizer.model.config.get("chat_template")])
