@@ -33,9 +33,8 @@ from small_batches import patch_batches
 patch_batches(7)
 parts = {"part": int(part), "of": int(of), "unit_bytes": 5000} if int(of) else {}
 shuffle = int(seed) if seed else None
-tokenize_corpus(
-    corpus + "/*", out, BPETokenizer.load(tokenizer), name, shard_tokens=900, shuffle=shuffle, **parts
-)
+options = {"shard_tokens": 900, "shuffle": shuffle, "index": True, "threads": 4, **parts}
+tokenize_corpus(corpus + "/*", out, BPETokenizer.load(tokenizer), name, **options)
 """
 NAMES = ("nanogpt", "llm.c", "megatron", "npy", "parquet")
 
@@ -72,7 +71,7 @@ def wait_for_files(process: subprocess.Popen[bytes], directory: Path, more: int)
 def whole(place: Path, name: Any, tokenizer: BPETokenizer, of: int, seed: str = "") -> dict[str, bytes]:
     """The files of a run that nothing happens to."""
     out, corpus = place / f"whole{of}", str(place / "corpus" / "*")
-    options: dict[str, Any] = {"shard_tokens": 900, "shuffle": int(seed) if seed else None}
+    options: dict[str, Any] = {"shard_tokens": 900, "shuffle": int(seed) if seed else None, "index": True}
     for part in range(of):
         tokenize_corpus(corpus, out, tokenizer, name, part=part, of=of, unit_bytes=5000, **options)
     if of:
@@ -156,7 +155,7 @@ def test_a_stopped_run_keeps_its_directory(place: Path, tokenizer: BPETokenizer)
     expected = whole(place, "nanogpt", tokenizer, 0)
     out, corpus = place / "out", str(place / "corpus" / "*")
     with start(place, "out", name="nanogpt") as first:
-        wait_for_files(first, out, 2)
+        wait_for_files(first, out, 3)
         first.send_signal(signal.SIGSTOP)
         os.waitpid(first.pid, os.WUNTRACED)  # it stops some time after the signal
         left = contents(out)
@@ -167,7 +166,7 @@ def test_a_stopped_run_keeps_its_directory(place: Path, tokenizer: BPETokenizer)
         assert contents(out) == left
         first.kill()
         first.wait()
-    assert tokenize_corpus(corpus, out, tokenizer, shard_tokens=900).kept >= 1
+    assert tokenize_corpus(corpus, out, tokenizer, shard_tokens=900, index=True).kept >= 1
     assert contents(out) == expected
 
 

@@ -98,7 +98,7 @@ def test_a_shard_of_the_wrong_size_is_not_listed(
         return complete(shard)
 
     monkeypatch.setattr(FullShard, "complete", grow)
-    with pytest.raises(WriteError, match=r"tokens-00000\.\w+: \d+ documents with \d+ ids take"):
+    with pytest.raises(WriteError, match=r"tokens-00000\.[\w.]+: \d+ documents with \d+ ids take"):
         tokenize_corpus(corpus, tmp_path / "out", tokenizer, name)
     assert sorted(contents(tmp_path / "out")) == ["plan.json"]
 
