@@ -13,8 +13,12 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import merge_manifests
 from bpe_tokenizer.corpus.directory import CorpusDirectory
+from bpe_tokenizer.corpus.plan import plan_units
 from bpe_tokenizer.corpus.remote_path import RemotePath, output_path
+from bpe_tokenizer.corpus.settings import CorpusSettings
+from bpe_tokenizer.corpus.units import run_unit
 from bpe_tokenizer.errors import CorpusError, OptionError, TokenizerError, WriteError
+from bpe_tokenizer.readers import ReadOptions, find_inputs
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import contents
@@ -72,6 +76,15 @@ def test_the_files_are_those_of_a_local_run(
     )
     assert merge_manifests(str(there.files[0].parent), verify=True)[1:5] == local[1:5]
     assert stored() == expected
+
+
+def test_tasks_of_an_engine(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    plan = plan_units(find_inputs(corpus), CorpusSettings.of(tokenizer, ReadOptions(documents="line")), 60)
+    for out in (str(tmp_path / "local"), OUT):
+        for unit in plan.units:
+            run_unit(unit, plan, out, tokenizer)
+        merge_manifests(out)
+    assert stored() == contents(tmp_path / "local")
 
 
 class Died(BaseException):
