@@ -83,6 +83,13 @@ def test_masks_of_conversations(talks: Path, tmp_path: Path, tokenizer: BPEToken
     assert flat(pairs) == found
 
 
+def test_labels_of_texts(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    (tmp_path / "a.txt").write_text("low lower")
+    made = tokenize_corpus(tmp_path / "a.txt", tmp_path / "out", tokenizer, "npy", pack=4)
+    with pytest.raises(CorpusError, match=r"loss_mask\.npy: the mask of conversations cannot be read"):
+        PackedSequences.load(made.files[0]).labels(0, 1)
+
+
 def test_conversations_in_parquet(talks: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
     """From Parquet, where each message has the fields of all."""
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

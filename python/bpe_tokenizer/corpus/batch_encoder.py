@@ -121,12 +121,12 @@ class BatchEncoder:
         if self._values is None:
             threads = self._threads if self.is_large(batch) else self._threads_of_call
             found = self._encoder.encode_rows(batch.data, batch.offsets, self._special, threads, self._added)
-            rows, bad = batch.rows, batch.bad
+            ids, offsets, rows, bad = *found, batch.rows, batch.bad
         else:
-            *found, rows, bad = self._values.encode(batch, name)
+            ids, offsets, rows, bad = self._values.encode(batch, name)
             if validation is not None:
                 validation = validation[np.isin(batch.rows, rows)]
-        encoded = EncodedBatch(batch.input, *found, rows, bad, batch.bytes_read, validation)
+        encoded = EncodedBatch(batch.input, ids, offsets, rows, bad, batch.bytes_read, validation)
         return self._of_good_length(encoded)
 
     def _of_good_length(self, batch: EncodedBatch) -> EncodedBatch:

@@ -260,12 +260,14 @@ class _Directory:
                 f"{path} holds shards of {name}, whose ids are not one sequence; use the readers of {name}, "
                 "or write 'npy'"
             )
-        self.is_packed = settings["pack"] is not None
+        pack: int | None = settings["pack"]
+        self.is_packed = pack is not None
         if settings["val_fraction"] is None and split != "train":
             raise OptionError(f"{path} is not divided (val_fraction), so it has no split {split!r}")
-        if length is None and not self.is_packed:
+        chosen = length if pack is None else pack
+        if chosen is None:
             raise OptionError(f"{path} is not packed; give sequence_length")
-        self.length: int = settings["pack"] if self.is_packed else length
+        self.length = chosen
         if length not in (None, self.length):
             raise OptionError(f"{path} has packed sequences of {self.length:,} ids, not {length:,}")
         self.tokenizer: str = settings["tokenizer"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -413,16 +413,18 @@ class PackedSequences(NamedTuple):
         path = _mapped_file(self.ids)
         if path is None:
             raise CorpusError("labels are read from files: use PackedSequences.load")
-        mask = _loss_mask(path.with_suffix(_LOSS_MASK))[start:stop]
+        path = path.with_suffix(_LOSS_MASK)
+        try:
+            mask = _loss_mask(path, path.stat().st_mtime_ns)[start:stop]
+        except (OSError, ValueError) as error:
+            raise CorpusError(f"{path}: the mask of conversations cannot be read: {error}") from error
         return np.where(mask, self.ids[start:stop].astype(np.int64), _NO_LABEL)
 
 
-@cache
-def _loss_mask(path: Path) -> npt.NDArray[np.bool_]:
-    try:
-        mask: npt.NDArray[np.bool_] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise CorpusError(f"{path}: cannot be read: {error}") from error
+@lru_cache(maxsize=4096)
+def _loss_mask(path: Path, changed: int) -> npt.NDArray[np.bool_]:
+    """Map a mask, of a file that was last changed at a time."""
+    mask: npt.NDArray[np.bool_] = np.load(path, mmap_mode="r", allow_pickle=False)
     return mask
 
 
