@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.corpus import TokenizedCorpus, merge_manifests, tokenize_corpus
+from bpe_tokenizer.corpus import TokenDataset, TokenizedCorpus, merge_manifests, tokenize_corpus
 from bpe_tokenizer.distributed import shards as on_shards
 from bpe_tokenizer.errors import CorpusError, OptionError
 from distributed.killing import kill_once
@@ -118,8 +118,63 @@ def check_two_runs(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer)
     assert contents(directory / "out") == contents(directory / "local")
 
 
+def check_rows(
+    tokenize: Tokenize,
+    engine: Any,
+    rows: Callable[[Sequence[Any]], Any],
+    directory: Path,
+    tokenizer: BPETokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The rows of each partition become the shards of a run over a file with these rows.
+
+    Args:
+        tokenize: The engine's function.
+        engine: Its module.
+        rows: Makes a dataset of texts in two partitions: the first half, and the rest.
+        directory: A directory for files.
+        tokenizer: The tokenizer.
+        monkeypatch: Lets a worker be killed.
+    """
+    texts = [*DOCUMENTS[:8], None, *DOCUMENTS[8:]]
+    half = len(texts) // 2
+    (directory / "corpus").mkdir()
+    for name, part in (("a", texts[:half]), ("b", texts[half:])):
+        lines = "".join(f"{json.dumps({'text': text})}\n" for text in part)
+        (directory / "corpus" / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    size = max(path.stat().st_size for path in (directory / "corpus").iterdir())
+    options: dict[str, Any] = {"on_error": "skip", "verbose": False, "shard_tokens": 80}
+    record = directory / "killed"
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "write_partition", _killing(engine.write_partition, kill_once(record)))
+        for chosen in ({"val_fraction": 0.3}, {"format": "npy", "pack": 20, "pack_strategy": "best-fit"}):
+            output, local = directory / f"out-{len(chosen)}", directory / f"local-{len(chosen)}"
+            made = tokenize(rows(texts), output, tokenizer, **options, **chosen)
+            parts(directory / "corpus", local, tokenizer, unit_bytes=size, **options, **chosen)
+            assert _tokens(output) == _tokens(local)
+            assert (made.documents, made.skipped) == (len(DOCUMENTS), 1)
+            assert all(path.exists() for path in made.files)
+    assert record.exists()
+    listed = json.loads((output / "skipped.jsonl").read_text(encoding="utf-8"))
+    assert listed == {"file": "partition 0", "row": 9, "problem": "is null"}
+    assert len(TokenDataset(output, 20)) > 0
+    with pytest.raises(OptionError, match="holds rows of another run"):
+        tokenize(rows(texts), output, tokenizer, **options, **chosen)
+    with pytest.raises(OptionError, match="holds rows of an engine"):
+        merge_manifests(output)
+    with pytest.raises(CorpusError, match=r"^partition 0, row 9 is null") as caught:
+        tokenize(rows(texts), directory / "stopped", tokenizer, verbose=False)
+    assert type(caught.value) is CorpusError
+    assert not (directory / "stopped" / "manifest.json").exists()
+
+
+def _tokens(directory: Path) -> dict[str, bytes]:
+    made = contents(directory)
+    return {name: made[name] for name in made if name.split(".")[-1] in {"bin", "npy", "pkl"}}
+
+
 def _killing(run_unit: Callable[..., Any], kill: Callable[[], None]) -> Callable[..., Any]:
-    def run(work: Any, unit: Any) -> Any:
+    def run(*arguments: Any) -> Any:
         from bpe_tokenizer.corpus.unit_shards import UnitShards
 
         commit = UnitShards.commit
@@ -130,7 +185,7 @@ def _killing(run_unit: Callable[..., Any], kill: Callable[[], None]) -> Callable
 
         UnitShards.commit = commit_late  # type: ignore[method-assign, assignment]
         try:
-            return run_unit(work, unit)
+            return run_unit(*arguments)
         finally:
             UnitShards.commit = commit  # type: ignore[method-assign]
 

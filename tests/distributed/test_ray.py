@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,8 +21,13 @@ from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from distributed.cases import SETTINGS, documents, run_example, write_files
 from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
 from distributed.killing import kill_once, killed_after
-from distributed.shard_cases import check_bad_rows, check_killed_workers, check_same_shards, check_two_runs
-from token_files import DOCUMENTS, read_all
+from distributed.shard_cases import (
+    check_bad_rows,
+    check_killed_workers,
+    check_rows,
+    check_same_shards,
+    check_two_runs,
+)
 
 # Before Ray is imported: it stays on this machine, and reports to nobody.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -197,16 +202,13 @@ def test_a_worker_that_is_killed_while_it_writes_shards(
     check_killed_workers(tokenize_with_ray, tmp_path, tokenizer, monkeypatch)
 
 
-def test_shards_of_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    rows = dataset(DOCUMENTS, 3)
-    made = tokenize_with_ray(rows, tmp_path / "out", tokenizer, verbose=False)
-    texts = [text for start in range(3) for text in DOCUMENTS[start::3]]
-    ids = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
-    assert read_all("nanogpt", tmp_path / "out") == [
-        each for row in ids for each in [*row, tokenizer.eos_token_id]
-    ]
-    assert made.documents == len(DOCUMENTS)
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+def test_shards_of_rows(tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(texts: Sequence[Any]) -> Any:
+        half = len(texts) // 2
+        return ray.data.from_arrow([pa.table({"text": each}) for each in (texts[:half], texts[half:])])
+
+    monkeypatch.setattr(ray.data.DataContext.get_current().execution_options, "preserve_order", True)
+    check_rows(tokenize_with_ray, on_ray, rows, tmp_path, tokenizer, monkeypatch)
 
 
 @pytest.mark.parametrize("check", [check_counts, check_bad_row])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,14 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import TokenizedCorpus
+from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.distributed.shards import tokenize_units
-from bpe_tokenizer.errors import OptionError, TokenizerError
+from bpe_tokenizer.distributed.shards import ShardWork, tokenize_units, write_partition
+from bpe_tokenizer.errors import WriteError
 from bpe_tokenizer.readers import ReadOptions
 from distributed.local_tasks import LocalTasks
 from distributed.shard_cases import check_bad_rows, check_same_shards, corpus_files, parts
-from token_files import DOCUMENTS, as_jsonl, contents, read_all
+from token_files import contents
 
 READ = tuple(ReadOptions.__dataclass_fields__)
 RUN: dict[str, Any] = {
@@ -25,7 +27,6 @@ RUN: dict[str, Any] = {
     "verify": False,
     "verbose": False,
     "on_event": None,
-    "write_rows": None,
 }
 
 
@@ -74,39 +75,13 @@ def test_tasks_that_fail(
     assert contents(tmp_path / "out") == contents(tmp_path / "local")
 
 
-def test_rows_are_written_first(tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    fails = [True]
+def test_attempts_with_other_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
 
-    def write(directory: Path) -> None:
-        directory.mkdir()
-        for number in range(3):
-            table = pyarrow.table({"text": DOCUMENTS[number::3]})
-            parquet.write_table(table, directory / f"part-{number:05}.parquet")
-            if fails:
-                fails.pop()
-                raise KeyboardInterrupt
+    def write(work: ShardWork) -> Iterator[UnitRecord]:
+        for text in ("low", "lower"):
+            yield write_partition(work, 0, [pyarrow.record_batch({"text": [text]})])
 
-    def run() -> TokenizedCorpus:
-        return tokenize([], tmp_path / "out", tokenizer, write_rows=write)
-
-    with pytest.raises(KeyboardInterrupt):
-        run()
-    assert [*tmp_path.iterdir()] == []
-    made = run()
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert made.documents == len(DOCUMENTS)
-    (tmp_path / "rows.jsonl").write_bytes(as_jsonl([text for n in range(3) for text in DOCUMENTS[n::3]]))
-    parts(tmp_path / "rows.jsonl", tmp_path / "local", tokenizer)
-    assert read_all("nanogpt", tmp_path / "out") == read_all("nanogpt", tmp_path / "local")
-    (tmp_path / "out.rows").mkdir()
-    with pytest.raises(OptionError, match=r"out\.rows holds the rows of a run that did not finish"):
-        run()
-
-
-@pytest.mark.parametrize("option", [{"unit_bytes": "much"}, {"threads": 0}, {"verify": "yes"}])
-def test_options_are_checked_before_rows_are_written(
-    option: dict[str, Any], tmp_path: Path, tokenizer: BPETokenizer
-) -> None:
-    with pytest.raises(TokenizerError, match=next(iter(option))):
-        tokenize([], tmp_path / "out", tokenizer, write_rows=lambda _: pytest.fail("written"), **option)
+    with pytest.raises(WriteError, match="another attempt of unit 0 has committed other bytes"):
+        tokenize(write, tmp_path / "out", tokenizer)
+    assert not (tmp_path / "out" / "manifest.json").exists()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,13 @@ from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from distributed.cases import SETTINGS, documents, run_example, write_files
 from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
 from distributed.killing import kill_once, killed_after
-from distributed.shard_cases import check_bad_rows, check_killed_workers, check_same_shards, check_two_runs
-from token_files import DOCUMENTS, read_all
+from distributed.shard_cases import (
+    check_bad_rows,
+    check_killed_workers,
+    check_rows,
+    check_same_shards,
+    check_two_runs,
+)
 
 sql: Any = pytest.importorskip("pyspark.sql", reason="Spark is not installed; `make test-spark` does it")
 pa: Any = pytest.importorskip("pyarrow")
@@ -164,16 +169,14 @@ def test_a_worker_that_is_killed_while_it_writes_shards(
     check_killed_workers(tokenize_with_spark, tmp_path, tokenizer, monkeypatch)
 
 
-def test_shards_of_rows(spark: Any, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    rows = frame(spark, DOCUMENTS, 1)
-    made = tokenize_with_spark(rows, tmp_path / "out", tokenizer, verbose=False)
-    texts = [row.text for row in rows.collect()]
-    ids = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
-    assert read_all("nanogpt", tmp_path / "out") == [
-        each for row in ids for each in [*row, tokenizer.eos_token_id]
-    ]
-    assert made.documents == len(DOCUMENTS)
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+def test_shards_of_rows(
+    spark: Any, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows(texts: Sequence[Any]) -> Any:
+        halves = spark.sparkContext.parallelize([(text,) for text in texts], 2)
+        return spark.createDataFrame(halves, "text string")
+
+    check_rows(tokenize_with_spark, on_spark, rows, tmp_path, tokenizer, monkeypatch)
 
 
 @pytest.mark.parametrize("check", [check_counts, check_bad_row])
@@ -193,8 +196,8 @@ def test_rows_in_files(
     spark: Any, tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = tmp_path / "killed"
-    counted = killed_after(on_spark._count_partition, kill_once(record))
-    monkeypatch.setattr(on_spark, "_count_partition", counted)
+    counted = killed_after(on_spark.count_batches, kill_once(record))
+    monkeypatch.setattr(on_spark, "count_batches", counted)
     texts = documents(stdlib_texts)
     rows = frame(spark, texts, 5)
     counts = count_with_spark(rows, SETTINGS["gpt2"], output=tmp_path / "out", partitions=2)

@@ -110,7 +110,10 @@ class CorpusDirectory:
             raise OptionError(
                 f"{path} holds no {_PLAN}, which a run in parts writes (tokenize-corpus --part I --of N)"
             )
-        return cls(path, checksum(path / _PLAN), len(_read_plan(path)["units"]))
+        units = len(_read_plan(path)["units"])
+        if not units:
+            raise OptionError(f"{path} holds rows of an engine, whose own run writes {MANIFEST} at its end")
+        return cls(path, checksum(path / _PLAN), units)
 
     def __enter__(self) -> CorpusDirectory:
         """Return the directory."""

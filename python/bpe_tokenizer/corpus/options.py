@@ -26,12 +26,12 @@ class _UnitArguments(TypedDict, total=False):
     max_document_tokens: int | None
     sample: float | None
     index: bool
-
-
-class _DivisionArguments(TypedDict, total=False):
     val_fraction: float | None
     pack: int | None
     pack_strategy: PackStrategy
+
+
+class _LimitArguments(TypedDict, total=False):
     content: Content
     chat_template: str | None
     limit: int | None
@@ -42,11 +42,11 @@ class UnitArguments(_UnitArguments, ReadArguments, total=False):
     """The fields of `UnitOptions` and of `ReadOptions`."""
 
 
-class ShardArguments(_UnitArguments, _DivisionArguments, total=False):
+class ShardArguments(_UnitArguments, _LimitArguments, total=False):
     """The fields of `ShardOptions`."""
 
 
-class CorpusFileArguments(_UnitArguments, _DivisionArguments, ReadArguments, total=False):
+class CorpusFileArguments(_UnitArguments, _LimitArguments, ReadArguments, total=False):
     """The fields of `ShardOptions` and of `ReadOptions`."""
 
 
@@ -70,6 +70,13 @@ class UnitOptions:
         max_document_tokens: The same for documents with more tokens.
         sample: The part of the documents to take, on average, such as 0.01. A hash of the text decides.
         index: Whether to write `start,end,id,src,loc` of each document to `.index.csv.gz` beside a shard.
+        val_fraction: The part of the documents that is for validation, on average, such as 0.0005. A hash of
+            the text decides. The shards are `tokens-00000.train.bin` and `tokens-00000.val.bin`. nanoGPT
+            gets `train.bin`, `val.bin` and `meta.pkl` too, and llm.c gets `val.bin`. None divides nothing.
+        pack: The number of ids of a packed sequence, for `"npy"`, `"parquet"` and `"mds"`: see
+            `PackedSequences`. None packs nothing.
+        pack_strategy: `"concat"` concatenates the documents and cuts every `pack` ids; `"best-fit"` keeps
+            documents whole where they fit.
     """
 
     append_eos: bool = True
@@ -83,6 +90,9 @@ class UnitOptions:
     max_document_tokens: int | None = None
     sample: float | None = None
     index: bool = False
+    val_fraction: float | None = None
+    pack: int | None = None
+    pack_strategy: PackStrategy = "concat"
 
 
 @dataclass(frozen=True)
@@ -90,13 +100,6 @@ class ShardOptions(UnitOptions):
     """What the documents become in shards. `CorpusSettings.of` checks the values.
 
     Args:
-        val_fraction: The part of the documents that is for validation, on average, such as 0.0005. A hash of
-            the text decides. The shards are `tokens-00000.train.bin` and `tokens-00000.val.bin`. nanoGPT
-            gets `train.bin`, `val.bin` and `meta.pkl` too, and llm.c gets `val.bin`. None divides nothing.
-        pack: The number of ids of a packed sequence, for `"npy"`, `"parquet"` and `"mds"`: see
-            `PackedSequences`. None packs nothing.
-        pack_strategy: `"concat"` concatenates the documents and cuts every `pack` ids; `"best-fit"` keeps
-            documents whole where they fit.
         content: What the field of a row holds: `"text"`; `"messages"`, a conversation, which the chat
             template renders, with masks of what the assistant writes; or `"ids"`, a list of integers.
         chat_template: The name or the source of the template; None for the tokenizer's own.
@@ -107,9 +110,6 @@ class ShardOptions(UnitOptions):
     'concat'
     """
 
-    val_fraction: float | None = None
-    pack: int | None = None
-    pack_strategy: PackStrategy = "concat"
     content: Content = "text"
     chat_template: str | None = None
     limit: int | None = None

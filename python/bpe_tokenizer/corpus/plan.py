@@ -21,15 +21,15 @@ from bpe_tokenizer.readers import Input, ReadOptions, input_kind
 from bpe_tokenizer.readers.columns import import_pyarrow
 from bpe_tokenizer.readers.inputs import open_stored
 
-__all__ = ["PartKind", "Plan", "Unit", "part_ranges", "plan_units", "unit_stem"]
+__all__ = ["PartKind", "Plan", "Unit", "part_ranges", "plan_rows", "plan_units", "unit_stem"]
 
-PartKind: TypeAlias = Literal["bytes", "groups"]
+PartKind: TypeAlias = Literal["bytes", "groups", "rows"]
 _VERSION = 1
 _MIN_DIGITS = 5
 
 
 class Unit(NamedTuple):
-    """A unit: whole files in sequence, or a part of one file.
+    """A unit: whole files in sequence, a part of one file, or rows of an engine.
 
     Args:
         number: The number of the unit, from 0.
@@ -38,7 +38,8 @@ class Unit(NamedTuple):
         start: The first byte of a part of a file of lines, or the first row group of a part of a Parquet
             file; None for whole files.
         end: The end of the part: a row belongs to the part in which it starts.
-        kind: What `start` and `end` count; None for whole files.
+        kind: What `start` and `end` count; None for whole files. `"rows"` are those of a partition of an
+            engine, without inputs.
     """
 
     number: int
@@ -75,6 +76,14 @@ class Plan:
     def names(self) -> list[str]:
         """The name of each input."""
         return input_names(self.inputs)
+
+    def inputs_of(self, unit: Unit) -> tuple[Sequence[Input], Sequence[str]]:
+        """Return the inputs of a unit and their names; rows have one, which cannot be opened."""
+        if unit.kind == "rows":
+            name = f"partition {unit.number}"
+            return [Input(name, None, 0, 0, False)], [name]
+        its = slice(unit.first, unit.first + unit.inputs)
+        return self.inputs[its], self.names[its]
 
     def stem(self, unit: Unit) -> str:
         """Return the number of a unit in the names of files."""
@@ -175,6 +184,15 @@ def _is_border(source: Input, unit_bytes: int) -> bool:
     """
     name = f"{source.name.replace(os.sep, '/').rpartition('/')[2]} {source.size}"
     return crc32(name.encode("utf-8", errors="surrogatepass")) * 2 * unit_bytes < source.size << 32
+
+
+def plan_rows(settings: CorpusSettings) -> Plan:
+    """Return the plan of an engine's rows: each partition is a unit, and their number is not known yet.
+
+    Args:
+        settings: What the contents of the shards depend on.
+    """
+    return Plan((), settings, 0, ())
 
 
 def part_ranges(source: Input, options: ReadOptions, unit_bytes: int) -> list[tuple[int, int, PartKind]]:

@@ -138,7 +138,8 @@ class UnitShards:
         plan, unit = self._plan, self._unit
         # The rows of row groups count from the beginning of their file.
         start = unit.start if unit.kind == "bytes" else None
-        lines = [skipped_line(plan.names[unit.first + row.input], row, start) for row in rows]
+        _, names = plan.inputs_of(unit)
+        lines = [skipped_line(names[row.input], row, start) for row in rows]
         file = AtomicFile(self.directory.path / f"skipped-{plan.stem(unit)}-{len(self.shards):05d}.jsonl")
         self._unplaced.append(file)
         file.write(b"".join(lines))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from functools import partial
@@ -42,6 +42,7 @@ def run_unit(
     *,
     threads: int | None = None,
     verify: bool = False,
+    rows: Iterable[Any] | None = None,
 ) -> UnitRecord:
     r"""Write and commit the shards of a unit, unless they are committed. All arguments can be pickled.
 
@@ -54,6 +55,8 @@ def run_unit(
         tokenizer: The tokenizer of the plan's settings.
         threads: Number of threads that encode; None for all processors.
         verify: Compare the hashes of a committed unit, not only sizes and times.
+        rows: The rows of a unit of `plan_rows`, as Arrow record batches. They are written again by each
+            attempt, which must get the same rows in the same order.
 
     Returns:
         What the unit has.
@@ -78,7 +81,7 @@ def run_unit(
         raise OptionError("the tokenizer is not that of the plan")
     encoder = BatchEncoder(tokenizer, plan.settings, threads)
     with CorpusDirectory.open(output_path(output), plan) as directory:
-        record = _write_unit(directory, plan, encoder, RunReport(ProgressBar(None)), verify, unit)
+        record = _write_unit(directory, plan, encoder, RunReport(ProgressBar(None)), verify, unit, rows)
     if plan.settings.has_meta:
         write_meta(directory.path, tokenizer)
     return record
@@ -125,16 +128,24 @@ def write_units(
 
 
 def _write_unit(
-    directory: CorpusDirectory, plan: Plan, encoder: BatchEncoder, report: RunReport, verify: bool, unit: Unit
+    directory: CorpusDirectory,
+    plan: Plan,
+    encoder: BatchEncoder,
+    report: RunReport,
+    verify: bool,
+    unit: Unit,
+    rows: Iterable[Any] | None = None,
 ) -> UnitRecord:
     """Write the shards of a unit that are not finished, and commit it."""
-    record = directory.resume(unit.number, verify)
+    record = UnitRecord(unit.number, plan.digest)
+    if rows is None:
+        record = directory.resume(unit.number, verify)
     if record.is_complete:
         return record
     with write_errors(directory.path):
         (directory.path / MANIFEST).unlink(missing_ok=True)
     shards = UnitShards(directory, plan, unit, record)
-    return shards.commit(write_shards(plan, unit, encoder, shards, report))
+    return shards.commit(write_shards(plan, unit, encoder, shards, report, rows))
 
 
 def run_units(

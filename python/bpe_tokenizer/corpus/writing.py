@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from bpe_tokenizer.corpus.shuffle import shuffle_documents
 from bpe_tokenizer.corpus.stages import ordered_map
 from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
 from bpe_tokenizer.readers import BadRow, DocumentBatch, Position, read_batches
+from bpe_tokenizer.readers.batches import arrow_batches
 
 __all__ = ["write_shards"]
 
@@ -29,7 +31,12 @@ _ID_BYTES = 8 << 20
 
 
 def write_shards(
-    plan: Plan, unit: Unit, encoder: BatchEncoder, store: UnitShards, report: RunReport
+    plan: Plan,
+    unit: Unit,
+    encoder: BatchEncoder,
+    store: UnitShards,
+    report: RunReport,
+    rows: Iterable[Any] | None = None,
 ) -> list[BadRow]:
     """Write the documents of a unit into shards, after those that are finished.
 
@@ -42,6 +49,7 @@ def write_shards(
         encoder: Encodes the documents.
         store: The shards of the unit.
         report: Reports the progress.
+        rows: The rows of a unit without inputs, as Arrow record batches.
 
     Returns:
         The rows that were skipped after the last shard.
@@ -51,12 +59,11 @@ def write_shards(
         WriteError: A shard cannot be written.
     """
     settings = plan.settings
-    inputs = plan.inputs[unit.first : unit.first + unit.inputs]
+    inputs, names = plan.inputs_of(unit)
     index_names = members = None
     if settings.index:
         # The rows of a part of a file count from its beginning.
         place = f"@{unit.start}" if unit.kind == "bytes" else ""
-        names = plan.names[unit.first : unit.first + unit.inputs]
         index_names = [csv_field(f"{name}{place}") for name in names]
     if settings.sources:
         sizes = [source.inputs for source in settings.sources]
@@ -69,7 +76,7 @@ def write_shards(
         # After success nothing is unfinished, so this does nothing.
         stack.callback(store.abandon)
         stack.callback(packer.abandon)
-        encoded = stack.enter_context(closing(_taken(plan, unit, encoder, position, list(kept))))
+        encoded = stack.enter_context(closing(_taken(plan, unit, encoder, position, list(kept), rows)))
         if settings.shuffle is not None:
             scratch, documents = store.directory.scratch, packer.documents
             dtype = settings.dtype_in_memory
@@ -103,7 +110,12 @@ def write_shards(
 
 
 def _taken(
-    plan: Plan, unit: Unit, encoder: BatchEncoder, position: Position, kept: Sequence[Shard]
+    plan: Plan,
+    unit: Unit,
+    encoder: BatchEncoder,
+    position: Position,
+    kept: Sequence[Shard],
+    rows: Iterable[Any] | None,
 ) -> Generator[EncodedBatch, None, None]:
     """Yield the documents of a unit that the settings take, encoded.
 
@@ -113,10 +125,11 @@ def _taken(
         encoder: Encodes the documents.
         position: Where to begin.
         kept: The shards before it.
+        rows: As in `write_shards`.
     """
     settings = plan.settings
     ranges = None if unit.start is None or unit.end is None else [(unit.start, unit.end)]
-    inputs = plan.inputs[unit.first : unit.first + unit.inputs]
+    inputs, _ = plan.inputs_of(unit)
     of_inputs = fractions(settings.sources)[unit.first :]
 
     def encode(batch: DocumentBatch) -> EncodedBatch:
@@ -137,9 +150,12 @@ def _taken(
             continue
         start = max(position, Position(first))
         with ExitStack() as stack:
-            batches = read_batches(
-                inputs[:end], settings.read, start, threads=encoder.threads, byte_ranges=ranges
-            )
+            if rows is not None:
+                batches = arrow_batches(inputs[0], rows, settings.read)
+            else:
+                batches = read_batches(
+                    inputs[:end], settings.read, start, threads=encoder.threads, byte_ranges=ranges
+                )
             stack.callback(getattr(batches, "close", _nothing))
             encoded = ordered_map(
                 encode,

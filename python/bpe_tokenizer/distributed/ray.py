@@ -6,9 +6,9 @@ import pickle
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.options import UnitArguments, UnitOptions
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent
@@ -34,8 +34,8 @@ from bpe_tokenizer.distributed.count_units import (
     count_units,
     unit_batch,
 )
-from bpe_tokenizer.distributed.ray_tasks import RayTasks, own_errors
-from bpe_tokenizer.distributed.shards import tokenize_units
+from bpe_tokenizer.distributed.ray_tasks import RayTasks, own_errors, shard_sink
+from bpe_tokenizer.distributed.shards import ShardWork, is_column, tokenize_units, write_partition
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.options import MemoryLimits, pick, takes
 from bpe_tokenizer.readers import DocumentEnd, InputFormat, OnError, ReadOptions
@@ -215,18 +215,18 @@ def tokenize_with_ray(
     """Turn a corpus into shards on a Ray cluster: those of `tokenize_corpus(part=i, of=n)`, byte for byte.
 
     A task writes the shards of a unit and commits them. So a task that is killed and repeated, or runs twice,
-    changes nothing, and a killed run goes on where it was. At the end this process writes the manifest.
+    changes nothing, and a killed run over files goes on where it was. At the end this process writes the
+    manifest.
 
     Args:
         inputs: Files and URLs as in `tokenize_corpus`, which all machines see by the same names; or a
-            `ray.data.Dataset` whose column `field` holds the documents. Its rows are first written to Parquet
-            files in the directory `OUTPUT.rows`, in the order of its blocks.
+            `ray.data.Dataset` whose column `field` holds the documents: each write task is a unit.
         output: The output directory of `tokenize_corpus`, which all machines see by the same name.
         tokenizer: Encodes the documents; each process loads it once.
         format: As in `tokenize_corpus`.
-        unit_bytes: The size of a unit in stored bytes.
+        unit_bytes: The size of a unit of files in stored bytes.
         threads: Number of threads of a task.
-        verify: As in `tokenize_corpus`.
+        verify: As in `tokenize_corpus`, for files.
         verbose: Whether to show a progress bar on standard error, if that is a terminal.
         on_event: As in `tokenize_corpus`.
         task_options: The options of the tasks, as of `ray.remote`: `{"memory": 4 << 30}`.
@@ -246,7 +246,9 @@ def tokenize_with_ray(
     tasks = RayTasks({"num_cpus": threads, **(task_options or {})})
     read = pick(ReadOptions, options)
     settings = CorpusSettings.of(tokenizer, read, format, **vars(pick(UnitOptions, options)))
-    is_dataset = hasattr(inputs, "write_parquet")
+    if hasattr(inputs, "write_datasink"):
+        rows = inputs.select_columns([read.field]) if is_column(read.field) else inputs
+        inputs = partial(_write_shards, rows, tasks)
     return tokenize_units(
         tasks,
         inputs,
@@ -258,13 +260,16 @@ def tokenize_with_ray(
         verify=verify,
         verbose=verbose,
         on_event=on_event,
-        write_rows=partial(_write_rows, inputs, read.field, tasks) if is_dataset else None,
     )
 
 
-def _write_rows(dataset: Any, column: str, tasks: RayTasks, directory: Path) -> None:
+def _write_shards(dataset: Any, tasks: RayTasks, work: ShardWork) -> list[UnitRecord]:
+    """Write the blocks of a dataset as shards, in a datasink."""
+    sink = shard_sink(write_partition, work)
     with own_errors(tasks.ray):
-        dataset.select_columns([column]).write_parquet(str(directory))
+        dataset.write_datasink(sink, ray_remote_args=tasks.options)
+    records: list[UnitRecord] = sink.written
+    return records
 
 
 def _encoded(table: Any, encode: Callable[[Any], Any]) -> Iterator[Any]:

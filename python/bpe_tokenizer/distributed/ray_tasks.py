@@ -11,7 +11,7 @@ from bpe_tokenizer.distributed.tasks import Sent
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.libraries import import_library
 
-__all__ = ["RayTasks", "own_errors"]
+__all__ = ["RayTasks", "own_errors", "shard_sink"]
 
 _Shared = TypeVar("_Shared")
 _Argument = TypeVar("_Argument")
@@ -36,7 +36,7 @@ class RayTasks:
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self.ray = import_library("ray", "ray")
-        self._options = dict(options or {})
+        self.options = dict(options or {})
 
     def run(
         self,
@@ -52,8 +52,8 @@ class RayTasks:
         """
         ray = self.ray
         task = ray.remote(_call)
-        if self._options:
-            task = task.options(**self._options)
+        if self.options:
+            task = task.options(**self.options)
         sent = ray.put(Sent(shared))
         left = iter(enumerate(arguments))
         running: dict[Any, int] = {}
@@ -75,6 +75,32 @@ class RayTasks:
 
 def _call(work: Callable[[_Shared, _Argument], _Result], sent: Sent[_Shared], argument: _Argument) -> _Result:
     return work(sent.load(), argument)
+
+
+def shard_sink(write: Callable[[_Shared, int, Iterator[Any]], Any], shared: _Shared) -> Any:
+    """Return a `ray.data.Datasink` that writes the blocks of each task; `written` are the results at the end.
+
+    Args:
+        write: The function, of `shared`, the number of a task and its record batches.
+        shared: Its first argument, sent to each process once.
+    """
+    data, block = import_library("ray.data", "ray"), import_library("ray.data.block", "ray")
+    sent = Sent(shared)
+
+    class ShardDatasink(data.Datasink):  # type: ignore[misc, name-defined]
+        """https://docs.ray.io/en/latest/data/api/doc/ray.data.Datasink.html."""
+
+        written: Sequence[Any] = ()
+
+        def write(self, blocks: Any, ctx: Any) -> Any:
+            tables = (block.BlockAccessor.for_block(each).to_arrow() for each in blocks)
+            batches = (batch for table in tables for batch in table.to_batches())
+            return write(sent.load(), ctx.task_idx, batches)
+
+        def on_write_complete(self, write_result: Any) -> None:
+            self.written = write_result.write_returns
+
+    return ShardDatasink()
 
 
 @contextmanager

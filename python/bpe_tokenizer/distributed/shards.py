@@ -1,47 +1,49 @@
-"""Tokenizes corpora to shards: each unit of the plan is a task of an engine."""
+"""Tokenizes corpora to shards: each unit of the plan, or partition of rows, is a task of an engine."""
 
 from __future__ import annotations
 
-import secrets
-import shutil
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeAlias
 
 from bpe_tokenizer.arguments import check_flag, check_integer
 from bpe_tokenizer.atomic import check_writable, write_errors
 from bpe_tokenizer.corpus.byte_sizes import byte_size
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.manifest import UnitRecord
-from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
+from bpe_tokenizer.corpus.plan import Plan, Unit, plan_rows, plan_units
 from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.units import run_unit, run_units
 from bpe_tokenizer.distributed.tasks import Tasks
-from bpe_tokenizer.errors import OptionError
+from bpe_tokenizer.errors import OptionError, WriteError
 from bpe_tokenizer.readers import find_sources
+from bpe_tokenizer.readers.fields import field_names
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
 
-__all__ = ["tokenize_units"]
+__all__ = ["ShardWork", "WriteRows", "is_column", "tokenize_units", "write_partition"]
 
 
-class _Work(NamedTuple):
+class ShardWork(NamedTuple):
     """What all tasks of a run share."""
 
     plan: Plan
     output: str
     tokenizer: BPETokenizer
     threads: int
-    verify: bool
+    verify: bool = False
+
+
+# Writes the rows of each partition with `write_partition`, and returns their records in any order.
+WriteRows: TypeAlias = Callable[[ShardWork], Iterable[UnitRecord]]
 
 
 def tokenize_units(
     tasks: Tasks,
-    inputs: PathLike | Iterable[PathLike],
+    inputs: PathLike | Iterable[PathLike] | WriteRows,
     output: PathLike,
     tokenizer: BPETokenizer,
     settings: CorpusSettings,
@@ -51,16 +53,12 @@ def tokenize_units(
     verify: bool,
     verbose: bool,
     on_event: OnEvent | None,
-    write_rows: Callable[[Path], None] | None = None,
 ) -> TokenizedCorpus:
     """Turn files, or the rows of an engine's dataset, into shards: `tasks` runs one for each unit.
 
-    The engine writes rows to Parquet files next to the output directory, and their units are tokenized. A
-    dataset whose rows come in another order each time has an order from then on, so a killed run can go on.
-
     Args:
         tasks: The engine.
-        inputs: Files, as in `tokenize_with_ray`, like the other arguments.
+        inputs: Files, as in `tokenize_with_ray`, like the other arguments; or what writes rows.
         output: The output directory.
         tokenizer: Encodes the documents.
         settings: What the contents of the shards depend on.
@@ -69,7 +67,6 @@ def tokenize_units(
         verify: Whether to compare the hashes of finished shards.
         verbose: Whether to show a progress bar.
         on_event: Called with a dict for each event.
-        write_rows: Writes the rows of a dataset to Parquet files in a directory; they are the inputs then.
     """
     size = byte_size("unit_bytes", unit_bytes)
     check_integer("threads", threads, 1)
@@ -77,43 +74,47 @@ def tokenize_units(
     path = output_path(output)
     check_writable(path, is_directory=True)
     path = path.absolute()
-    rows = None
-    if write_rows is not None:
-        if not isinstance(path, Path):
-            raise OptionError(
-                f"the rows of a dataset pass through files next to the output, so {path} must be a "
-                "directory of these machines; or write the rows to Parquet files, and give those as the input"
-            )
-        rows = path.with_name(f"{path.name}.rows")
-        _write_rows(write_rows, rows)
-        inputs = sorted(rows.rglob("*.parquet"))
-        settings = replace(settings, read=replace(settings.read, input_format="parquet"))
-    sources = find_sources(inputs, settings.read, settings.recognized(tokenizer))
-    plan = plan_units(sources, settings, size)
     with ProgressBar.shown(verbose) as bar:
-        made = _run_units(tasks, _Work(plan, str(path), tokenizer, threads, verify), bar, on_event)
-    if rows is not None:
-        shutil.rmtree(rows)
+        if callable(inputs):
+            work = ShardWork(plan_rows(settings), str(path), tokenizer, threads)
+            return _write_rows(inputs, work, RunReport(bar, on_event))
+        sources = find_sources(inputs, settings.read, settings.recognized(tokenizer))
+        plan = plan_units(sources, settings, size)
+        return _run_units(tasks, ShardWork(plan, str(path), tokenizer, threads, verify), bar, on_event)
+
+
+def is_column(field: str) -> bool:
+    """Return whether a field can only be one column: no path into one, and no template of several."""
+    return "." not in field and field_names(field) == [field]
+
+
+def _write_rows(write: WriteRows, work: ShardWork, report: RunReport) -> TokenizedCorpus:
+    """Write the rows of all partitions, and the manifest."""
+    with CorpusDirectory.open(output_path(work.output), work.plan) as directory:
+        with write_errors(directory.path):
+            if any(directory.path.glob("unit-*.json")):
+                raise OptionError(
+                    f"{directory.path} holds rows of another run, which does not go on, since an engine may "
+                    "divide rows in another way each time: remove it, or write to another directory"
+                )
+        report.event("start", output=str(directory.path), inputs=0, total_bytes=None, kept=0)
+        records: list[UnitRecord] = []
+        for record in write(work):
+            records.append(record)
+            report.unit(record, 0, False)
+        records.sort(key=attrgetter("unit"))
+        for record in records:
+            if directory.committed(record.unit) != record:
+                raise WriteError(
+                    f"{directory.path}: two attempts of partition {record.unit} had other rows; give the "
+                    "rows an order, or write them to Parquet files first"
+                )
+        made = directory.finish(records, 0)
+        report.end(made)
     return made
 
 
-def _write_rows(write_rows: Callable[[Path], None], rows: Path) -> None:
-    if rows.exists():
-        raise OptionError(
-            f"{rows} holds the rows of a run that did not finish: to go on with it, give this directory as "
-            "the input; to start anew, remove it and the output directory"
-        )
-    # Renamed when it is complete, so that no run goes on with a part of the rows.
-    partial = rows.with_name(f".{rows.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        write_rows(partial)
-        with write_errors(rows):
-            partial.rename(rows)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _run_units(tasks: Tasks, work: _Work, bar: ProgressBar, on_event: OnEvent | None) -> TokenizedCorpus:
+def _run_units(tasks: Tasks, work: ShardWork, bar: ProgressBar, on_event: OnEvent | None) -> TokenizedCorpus:
     """Run the units that are not committed yet, and write the manifest."""
     plan = work.plan
 
@@ -128,5 +129,19 @@ def _run_units(tasks: Tasks, work: _Work, bar: ProgressBar, on_event: OnEvent | 
     return made
 
 
-def _run_unit(work: _Work, unit: Unit) -> UnitRecord:
-    return run_unit(unit, work.plan, work.output, work.tokenizer, threads=work.threads, verify=work.verify)
+def _run_unit(work: ShardWork, unit: Unit, rows: Iterable[Any] | None = None) -> UnitRecord:
+    threads, verify = work.threads, work.verify
+    return run_unit(unit, work.plan, work.output, work.tokenizer, threads=threads, verify=verify, rows=rows)
+
+
+def write_partition(work: ShardWork, number: int, rows: Iterable[Any]) -> UnitRecord:
+    """Write and commit the shards of a partition.
+
+    Any number of attempts may run, if all of them have the same rows in the same order.
+
+    Args:
+        work: What all tasks share.
+        number: The number of the partition.
+        rows: Its rows, as Arrow record batches.
+    """
+    return _run_unit(work, Unit(number, 0, 0, kind="rows"), rows)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.options import UnitArguments, UnitOptions
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent
@@ -32,8 +32,9 @@ from bpe_tokenizer.distributed.count_units import (
     count_unit_batch,
     count_units,
 )
-from bpe_tokenizer.distributed.shards import tokenize_units
+from bpe_tokenizer.distributed.shards import ShardWork, is_column, tokenize_units, write_partition
 from bpe_tokenizer.distributed.spark_tasks import SparkTasks, own_errors
+from bpe_tokenizer.distributed.tasks import Sent
 from bpe_tokenizer.errors import CorpusError, shorten
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.options import MemoryLimits, pick, takes
@@ -142,20 +143,23 @@ def _summed(rows: Any, count: Callable[[Any], Any]) -> Iterator[Any]:
 
 def _count_partitions(frame: Any, column: str, work: CountWork) -> Iterator[UnitCounts]:
     """Count each partition of a DataFrame, and write a file for each."""
-    written = _column(frame, column).mapInArrow(
-        partial(_count_partition, work=work, column=column), "unit binary"
-    )
+    return _results(_column(frame, column), partial(count_batches, work, column=column))
+
+
+def _results(frame: Any, work: Callable[[Iterable[Any]], Iterator[Any]]) -> Iterator[Any]:
+    """Call a function with the batches of each partition, and yield its results at the end."""
+    called = frame.mapInArrow(partial(_pickled, work=work), "result binary")
     with own_errors():
-        rows = written.collect()
-    for (unit,) in rows:
-        yield pickle.loads(unit)
+        rows = called.collect()
+    for (result,) in rows:
+        yield pickle.loads(result)
 
 
-def _count_partition(batches: Iterable[Any], work: CountWork, column: str) -> Iterator[Any]:
+def _pickled(batches: Iterable[Any], work: Callable[[Iterable[Any]], Iterator[Any]]) -> Iterator[Any]:
     pyarrow = import_library("pyarrow")
-    for unit in count_batches(work, batches, column):
-        made = pyarrow.array([pickle.dumps(unit)], pyarrow.binary())
-        yield pyarrow.RecordBatch.from_arrays([made], names=["unit"])
+    for result in work(batches):
+        made = pyarrow.array([pickle.dumps(result)], pyarrow.binary())
+        yield pyarrow.RecordBatch.from_arrays([made], names=["result"])
 
 
 def encode_with_spark(
@@ -215,18 +219,18 @@ def tokenize_with_spark(
     """Turn a corpus into shards on a Spark cluster: those of `tokenize_corpus(part=i, of=n)`, byte for byte.
 
     A task writes the shards of a unit and commits them. So a task that is killed and repeated, or runs twice,
-    changes nothing, and a killed run goes on where it was. At the end this process writes the manifest.
+    changes nothing, and a killed run over files goes on where it was. At the end this process writes the
+    manifest.
 
     Args:
         inputs: Files and URLs as in `tokenize_corpus`, which all machines see by the same names; or a
-            DataFrame whose column `field` holds the documents. Its rows are first written to Parquet files in
-            the directory `OUTPUT.rows`, in the order of its partitions.
+            DataFrame whose column `field` holds the documents: each partition is a unit.
         output: The output directory of `tokenize_corpus`, which all machines see by the same name.
         tokenizer: Encodes the documents; each process loads it once.
         format: As in `tokenize_corpus`.
-        unit_bytes: The size of a unit in stored bytes.
+        unit_bytes: The size of a unit of files in stored bytes.
         threads: Number of threads of a task; set `spark.task.cpus` to the same number.
-        verify: As in `tokenize_corpus`.
+        verify: As in `tokenize_corpus`, for files.
         verbose: Whether to show a progress bar on standard error, if that is a terminal.
         on_event: As in `tokenize_corpus`.
         session: The SparkSession for files; None for the active one.
@@ -246,6 +250,9 @@ def tokenize_with_spark(
     is_frame = hasattr(inputs, "mapInArrow")
     tasks = SparkTasks(inputs.sparkSession if is_frame and session is None else session)
     read = pick(ReadOptions, options)
+    if is_frame:
+        rows = _column(inputs, read.field) if is_column(read.field) else inputs
+        inputs = partial(_write_shards, rows)
     settings = CorpusSettings.of(tokenizer, read, format, **vars(pick(UnitOptions, options)))
     return tokenize_units(
         tasks,
@@ -258,13 +265,19 @@ def tokenize_with_spark(
         verify=verify,
         verbose=verbose,
         on_event=on_event,
-        write_rows=partial(_write_rows, inputs, read.field) if is_frame else None,
     )
 
 
-def _write_rows(frame: Any, column: str, directory: Path) -> None:
-    with own_errors():
-        _column(frame, column).write.parquet(directory.as_uri())
+def _write_shards(frame: Any, work: ShardWork) -> Iterator[UnitRecord]:
+    """Write the partitions of a DataFrame as shards."""
+    return _results(frame, partial(_write_partition, write=write_partition, sent=Sent(work)))
+
+
+def _write_partition(
+    batches: Iterable[Any], write: Callable[..., UnitRecord], sent: Sent[ShardWork]
+) -> Iterator[UnitRecord]:
+    number = import_library("pyspark", "spark").TaskContext.get().partitionId()
+    yield write(sent.load(), number, batches)
 
 
 def _column(frame: Any, column: str) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,22 @@ import numpy.typing as npt
 from bpe_tokenizer.arguments import processors_for
 from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.options import ReadOptions
-from bpe_tokenizer.readers.columns import arrow_rows, from_its_end, parquet_rows
+from bpe_tokenizer.readers.columns import arrow_rows, batch_rows, from_its_end, parquet_rows
 from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.opened import OpenInput, open_input
 from bpe_tokenizer.readers.positions import BadRow, Position
 from bpe_tokenizer.readers.prefetcher import Prefetcher
 from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, json_rows, range_chunks, text_rows
 
-__all__ = ["ByteRange", "DocumentBatch", "TextPart", "opened_batches", "read_batches", "read_parts"]
+__all__ = [
+    "ByteRange",
+    "DocumentBatch",
+    "TextPart",
+    "arrow_batches",
+    "opened_batches",
+    "read_batches",
+    "read_parts",
+]
 
 # The bytes from a start to an end of a file, or the row groups of a Parquet file.
 ByteRange: TypeAlias = tuple[int, int]
@@ -252,30 +260,55 @@ def opened_batches(
         MissingDependencyError: As in `read_batches`.
         OptionError: The file has a range and cannot be read in parts.
     """
-    for rows in _file_rows(opened, options, after, threads, byte_range):
-        if rows.bad and options.on_error == "stop":
-            # The documents before the first bad row come first.
-            data, offsets, numbers, bad_rows = rows
-            count = int(np.searchsorted(numbers, bad_rows[0][0]))
-            if count:
-                before = data[: offsets[count]], offsets[: count + 1], numbers[:count]
-                yield DocumentBatch(number, *before, (), opened.bytes_read)
-            raise _bad_row(opened, *bad_rows[0], byte_range)
-        bad = tuple(BadRow(number, row, problem) for row, problem in rows.bad)
-        batch = DocumentBatch(number, rows.data, rows.offsets, rows.rows, bad, opened.bytes_read)
-        del rows
-        yield batch
-        del batch
-
-
-def _bad_row(opened: OpenInput, row: int, problem: str, byte_range: ByteRange | None) -> CorpusError:
     part = ""
     if byte_range is not None and opened.kind.format != "parquet" and byte_range[0]:
         part = f" after byte {byte_range[0]:,}"
-    return CorpusError(
-        f"{opened.source.name[:100]}, row {row:,}{part} {problem}; to skip such rows, use on_error='skip' "
-        "(on the command line: --on-error skip)"
+    rows = _file_rows(opened, options, after, threads, byte_range)
+    for batch in _document_batches(number, opened.source, rows, options, part):
+        yield batch._replace(bytes_read=opened.bytes_read)
+        del batch
+
+
+def arrow_batches(
+    source: Input, batches: Iterable[Any], options: ReadOptions
+) -> Generator[DocumentBatch, None, None]:
+    """Yield the documents of Arrow record batches, in this thread.
+
+    Args:
+        source: What the batches are called in messages.
+        batches: The `pyarrow.RecordBatch`es, which have what `options.field` names.
+        options: As in `read_batches`.
+
+    Raises:
+        CorpusError: There is no such column of text, or a row is bad and `options.on_error` is `"stop"`.
+        MissingDependencyError: `pyarrow` is not installed.
+    """
+    return _document_batches(
+        0, source, batch_rows(source, batches, options.field, 0, options.as_json), options
     )
+
+
+def _document_batches(
+    number: int, source: Input, file_rows: Iterator[FileRows], options: ReadOptions, part: str = ""
+) -> Generator[DocumentBatch, None, None]:
+    for rows in file_rows:
+        if rows.bad and options.on_error == "stop":
+            # The documents before the first bad row come first.
+            data, offsets, numbers, bad_rows = rows
+            row, problem = bad_rows[0]
+            count = int(np.searchsorted(numbers, row))
+            if count:
+                before = data[: offsets[count]], offsets[: count + 1], numbers[:count]
+                yield DocumentBatch(number, *before, (), 0)
+            raise CorpusError(
+                f"{source.name[:100]}, row {row:,}{part} {problem}; to skip such rows, use on_error='skip' "
+                "(on the command line: --on-error skip)"
+            )
+        bad = tuple(BadRow(number, row, problem) for row, problem in rows.bad)
+        batch = DocumentBatch(number, rows.data, rows.offsets, rows.rows, bad, 0)
+        del rows
+        yield batch
+        del batch
 
 
 def _file_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -18,7 +18,7 @@ from bpe_tokenizer.readers.inputs import Input, StoredFile
 from bpe_tokenizer.readers.opened import ChunkReader
 from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, decoding_problem
 
-__all__ = ["arrow_rows", "from_its_end", "import_pyarrow", "parquet_rows"]
+__all__ = ["arrow_rows", "batch_rows", "from_its_end", "import_pyarrow", "parquet_rows"]
 
 # Rows of a batch, whose bytes are limited too; and rows of the first batch, which tells how long rows are.
 _MAX_ROWS = 1 << 16
@@ -148,11 +148,31 @@ def arrow_rows(
         _record_batches(pyarrow, chunks) as batches,
     ):
         _check_columns(source, batches.schema, column, as_json)
-        done = 0
-        for batch in batches:
-            if done + batch.num_rows > after:
-                yield from _rows(_texts(pyarrow, batch, column, as_json), done, after)
-            done += batch.num_rows
+        yield from batch_rows(source, batches, column, after, as_json)
+
+
+def batch_rows(
+    source: Input, batches: Iterable[Any], column: str, after: int = 0, as_json: bool = False
+) -> Iterator[FileRows]:
+    """Yield the texts of a column of Arrow record batches.
+
+    Args:
+        source: What the batches are called in messages.
+        batches: The batches.
+        column: As in `parquet_rows`.
+        after: As in `parquet_rows`.
+        as_json: As in `parquet_rows`.
+
+    Raises:
+        CorpusError: There is no such column of text.
+    """
+    pyarrow = import_library("pyarrow")
+    done = 0
+    for batch in batches:
+        _check_columns(source, batch.schema, column, as_json)
+        if done + batch.num_rows > after:
+            yield from _rows(_texts(pyarrow, batch, column, as_json), done, after)
+        done += batch.num_rows
 
 
 def _record_batches(pyarrow: Any, chunks: Iterator[bytes]) -> Any:
