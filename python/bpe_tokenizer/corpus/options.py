@@ -31,7 +31,7 @@ class _UnitArguments(TypedDict, total=False):
     pack_strategy: PackStrategy
 
 
-class _LimitArguments(TypedDict, total=False):
+class _WholeArguments(TypedDict, total=False):
     content: Content
     chat_template: str | None
     limit: int | None
@@ -42,11 +42,11 @@ class UnitArguments(_UnitArguments, ReadArguments, total=False):
     """The fields of `UnitOptions` and of `ReadOptions`."""
 
 
-class ShardArguments(_UnitArguments, _LimitArguments, total=False):
+class ShardArguments(_UnitArguments, _WholeArguments, total=False):
     """The fields of `ShardOptions`."""
 
 
-class CorpusFileArguments(_UnitArguments, _LimitArguments, ReadArguments, total=False):
+class CorpusFileArguments(_UnitArguments, _WholeArguments, ReadArguments, total=False):
     """The fields of `ShardOptions` and of `ReadOptions`."""
 
 
