@@ -19,8 +19,8 @@ from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.units import run_unit, run_units
 from bpe_tokenizer.distributed.tasks import Tasks
 from bpe_tokenizer.errors import OptionError, WriteError
+from bpe_tokenizer.options import field_names
 from bpe_tokenizer.readers import find_sources
-from bpe_tokenizer.readers.fields import field_names
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
 
