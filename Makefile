@@ -402,7 +402,8 @@ $(BENCH)/.installed: Makefile | $(VENV)/.created
 	$(NEW) $(BENCH)
 	$(UV) $(BENCH)/bin/python tiktoken==0.14.0 tokenizers==0.23.3 \
 	    fastokens==0.3.5 quicktok-v1==0.4.0 gigatoken==0.10.0 tokie==0.1.4 iree-tokenizer==0.3.0 \
-	    kitoken==0.11.1 bpe-openai==0.1.4 rs-bpe==0.1.0 -r pyproject.toml --extra cli
+	    kitoken==0.11.1 bpe-openai==0.1.4 rs-bpe==0.1.0 splintr-rs==0.22.0 toktok-rs==0.3.0 \
+	    -r pyproject.toml --extra cli
 	@touch $@
 
 # tokenizers is the version that this transformers takes.

@@ -162,6 +162,7 @@ def _of_bytes(rows: Sequence[bytes]) -> _Ids:
 _OUTCOMES: dict[str, Callable[[Sequence[Any]], _Ids]] = {
     "count": lambda counts: np.array([sum(counts)], dtype=np.uint32),
     "offsets": lambda encoded: _of_ids([ids for ids, _ in encoded]),
+    "offset-arrays": lambda encoded: _of_ids([ids for ids, _ in encoded]),
     "stream": lambda streams: _of_ids([ids for stream in streams for ids in stream]),
 }
 

@@ -38,6 +38,8 @@ DISTRIBUTIONS = {
     "kitoken": "kitoken",
     "bpe-openai": "bpe-openai",
     "rs-bpe": "rs-bpe",
+    "splintr": "splintr-rs",
+    "toktok": "toktok-rs",
 }
 PEERS = tuple(DISTRIBUTIONS)
 # Characters of a part of a stream.
@@ -139,6 +141,9 @@ def _ours(vocabulary: Vocabulary) -> Side:
         ours_alone={
             "count": tokenizer.count_tokens,
             "offsets": tokenizer.encode_with_offsets,
+            "offset-arrays": getattr(
+                tokenizer, "encode_to_numpy_with_offsets", tokenizer.encode_with_offsets
+            ),
             "stream": lambda text: list(tokenizer.encode_streaming(_parts(text))),
             "special": lambda text: with_special_tokens().encode(text, allowed_special="all"),
         },
@@ -257,6 +262,16 @@ def _rs_bpe(vocabulary: Vocabulary) -> Side:
     return Side(to_list=getattr(import_module("rs_bpe.bpe").openai, _published(vocabulary))().encode)
 
 
+def _splintr(vocabulary: Vocabulary) -> Side:
+    name = _published(vocabulary)
+    return Side(to_list=import_module("splintr").Tokenizer.from_pretrained(name).encode_ordinary)
+
+
+def _toktok(vocabulary: Vocabulary) -> Side:
+    # Its documented functions count and cut; this is how its documentation says one gets ids.
+    return Side(to_list=import_module("toktok")._encoding(_published(vocabulary)).encode_ordinary)
+
+
 def _published(vocabulary: Vocabulary) -> str:
     """Return the name of a published vocabulary, for packages that bring it along or know its pattern."""
     if vocabulary.name not in _PUBLISHED:
@@ -293,4 +308,6 @@ _LOADERS: dict[str, Callable[[Vocabulary], Side]] = {
     "kitoken": _kitoken,
     "bpe-openai": _bpe_openai,
     "rs-bpe": _rs_bpe,
+    "splintr": _splintr,
+    "toktok": _toktok,
 }
