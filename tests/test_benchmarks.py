@@ -56,6 +56,7 @@ def side(tokenizer: BPETokenizer) -> Side:
         ours_alone={
             "count": tokenizer.count_tokens,
             "offsets": tokenizer.encode_with_offsets,
+            "offset-arrays": tokenizer.encode_to_numpy_with_offsets,
             "stream": lambda text: list(tokenizer.encode_streaming([text[:9], text[9:]])),
             "special": tokenizer.encode,
         },
