@@ -37,7 +37,7 @@ ENGINES := $(VENV)/engines
 # The environments of the engines that count on many machines.
 RAY := $(VENV)/ray
 SPARK := $(VENV)/spark
-# The environment of the programs that read token files.
+# The environment of the programs that read token files. Two of them ask for old versions of transformers and filelock.
 READERS := $(VENV)/token-readers
 # The environment of the libraries whose columns we take.
 COLUMNS := $(VENV)/columns
@@ -363,9 +363,10 @@ $(READERS)/.installed: Makefile | $(VENV)/.created
 	$(NEW) $(READERS)
 	$(UV) $(READERS)/bin/python torch==2.13.0
 	$(UV) $(READERS)/bin/python 'megatron-core==0.16.*' polars pyarrow \
-	    backports.zstd transformers trl litdata 'datatrove==0.10.*' ai2-olmo-core \
-	    brotli catalogue moto[server] s3fs python-snappy torchvision zstd xxhash $(TEST_PACKAGES)
-	$(UV) $(READERS)/bin/python --no-deps mosaicml-streaming  # it asks for an old transformers, which it does not need
+	    backports.zstd transformers trl litdata 'datatrove==0.10.*' \
+	    brotli catalogue moto[server] s3fs python-snappy torchvision zstd xxhash \
+	    dataclass-extensions importlib-resources bettermap pandas google-cloud-storage $(TEST_PACKAGES)
+	$(UV) $(READERS)/bin/python --no-deps mosaicml-streaming ai2-olmo-core cached-path
 	@touch $@
 
 # The versions that docs/columns.md speaks of.
