@@ -1,9 +1,10 @@
-"""The readers of datasets take our shards: OLMo-core, datatrove, MosaicML streaming and litdata."""
+"""Readers of datasets (OLMo-core, datatrove, MosaicML, litdata) take our shards, Megatron-LM a tokenizer."""
 
 from __future__ import annotations
 
 import json
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import TokenDataset
 from bpe_tokenizer.corpus.shards import TokenType
+from distributed.cases import run_example
 from line_documents import tokenize_corpus
 from reader_libraries import library
 from token_files import flat
@@ -149,3 +151,35 @@ def test_our_dataset_in_a_data_loader(
         stream.load_state_dict(stream.state_dict(taken=3))
         loader = data.DataLoader(stream, batch_size=3, num_workers=workers)
         assert [batch["input_ids"].tolist() for batch in loader] == [each.tolist() for each in batches[1:]]
+
+
+# -- Megatron-LM's tokenizers ---------------------------------------------------------------------------
+
+
+def test_a_tokenizer_of_megatron(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library("megatron.core")
+    done = run_example("tokenizer_for_megatron.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the same ids: True" in done.stdout
+    assert "the same texts: True" in done.stdout
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
+    module = import_module("tokenizer_for_megatron")
+    tokenizer = BPETokenizer().train("low é lower", 262, special_tokens=["<|eos|>", "<|a|>"], verbose=False)
+    tokenizer.save(tmp_path / "saved")
+    module.register()
+    from_pretrained = import_module("megatron.core.tokenizers").MegatronTokenizer.from_pretrained
+    metadata = {"library": "bpe-tokenizer"}
+    text = "low é<|a|>lower"
+    theirs = from_pretrained(str(tmp_path / "saved"), metadata)
+    assert theirs.tokenize(text) == tokenizer.encode(text)
+    theirs = from_pretrained(str(tmp_path / "saved"), metadata, allow_special=True)
+    ids = theirs.tokenize(text)
+    assert ids == tokenizer.encode(text, allowed_special="all")
+    assert theirs.detokenize(ids) == text
+    assert (theirs.eod, theirs.pad, theirs.bos) == (tokenizer.eos_token_id, tokenizer.eos_token_id, None)
+    assert theirs.additional_special_tokens_ids == [tokenizer.special_tokens["<|a|>"]]
+    spans = tokenizer.encode_with_offsets(text, allowed_special="all")[1]
+    inner = theirs._tokenizer
+    assert inner.offsets(ids, text) == [start for start, _ in spans]
+    assert inner.tokens_to_text(inner.text_to_tokens(text)) == text
+    assert theirs.vocab_size == len(theirs.vocab) == len(theirs.inv_vocab) == tokenizer.n_vocab
