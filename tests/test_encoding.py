@@ -102,7 +102,8 @@ def test_spans_tile_the_text(tokenizer: BPETokenizer, text: str) -> None:
         listed = tokenizer.encode_with_offsets(text, allowed_special="all", **options)
         arrays = tokenizer.encode_to_numpy_with_offsets(text, allowed_special="all", **options)
         assert (arrays[0].tolist(), list(map(tuple, arrays[1].tolist()))) == listed
-        assert (arrays[0].dtype, arrays[1].dtype, arrays[1].shape[1]) == (np.uint32, np.int64, 2)
+        assert [str(array.dtype) for array in arrays] == ["uint32", "int64"]
+        assert arrays[1].shape == (len(arrays[0]), 2)
 
 
 @given(text=hard_texts)
