@@ -36,11 +36,11 @@ def test_sixteen_threads_encode_at_the_same_time(
     everyone = threading.Barrier(16)
     encode = BatchEncoder.encode
 
-    def encode_together(encoder: BatchEncoder, batch: Any) -> EncodedBatch:
+    def encode_together(encoder: BatchEncoder, *arguments: Any) -> EncodedBatch:
         if not everyone.broken and not is_done.is_set():
             everyone.wait(30)
             is_done.set()
-        return encode(encoder, batch)
+        return encode(encoder, *arguments)
 
     is_done = threading.Event()
     monkeypatch.setattr(BatchEncoder, "encode", encode_together)
