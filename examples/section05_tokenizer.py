@@ -177,6 +177,8 @@ def offsets() -> None:
         "Each id with its part of the text",
         " ".join(f"{i}={LINE[a:b]!r}" for i, (a, b) in zip(ids, spans, strict=True)),
     )
+    arrays = tokenizer.encode_to_numpy_with_offsets(LINE)
+    assert (arrays[0].tolist(), [tuple(span) for span in arrays[1].tolist()]) == (ids, spans)
     _, in_bytes = tokenizer.encode_with_offsets(LINE, unit="byte")
     assert in_bytes[-1][1] == len(LINE.encode())
     # The ids of the bytes of one character: they share it, or the last one has it.

@@ -92,9 +92,9 @@ class BPETokenizerLibrary(Abstract):  # type: ignore[misc]  # Megatron-LM has no
 
     def apply_chat_template(
         self, conversation: list[dict[str, str]], chat_template: str | None = None, **options: Any
-    ) -> str | list[int]:
-        """Return the text of a conversation, or its ids."""
-        return self.tokenizer.apply_chat_template(conversation, chat_template=chat_template, **options)
+    ) -> Any:
+        """Return the ids of a conversation, or its text with `tokenize=False`."""
+        return self.tokenizer.apply_chat_template(conversation, chat_template, **options)
 
     def offsets(self, ids: list[int], text: str) -> list[int]:
         """Return where each token starts in its text, in characters."""

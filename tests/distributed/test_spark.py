@@ -16,6 +16,7 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.distributed import CountSettings, count_with_spark, encode_with_spark, tokenize_with_spark
 from bpe_tokenizer.distributed import spark as on_spark
+from bpe_tokenizer.distributed.count_files import count_batches
 from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from distributed.cases import SETTINGS, documents, run_example, write_files
 from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
@@ -196,7 +197,7 @@ def test_rows_in_files(
     spark: Any, tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = tmp_path / "killed"
-    counted = killed_after(on_spark.count_batches, kill_once(record))
+    counted = killed_after(count_batches, kill_once(record))
     monkeypatch.setattr(on_spark, "count_batches", counted)
     texts = documents(stdlib_texts)
     rows = frame(spark, texts, 5)
