@@ -286,12 +286,16 @@ def other_tokenizer(path: Path) -> Sequence[Path]:
         (no_run, {}, CorpusError, r"nothing has no manifest\.json, so it holds no finished run"),
         (changed, {}, CorpusError, r"tokens-00000\.bin is not as manifest\.json lists it"),
         (no_manifest, {}, CorpusError, "is not the manifest of a run of this version"),
-        (other_tokenizer, {}, OptionError, "ids and .*more have other tokenizers or packed lengths"),
+        (other_tokenizer, {}, OptionError, "ids and .*more have different tokenizers or lengths"),
         (lambda path: [], {}, OptionError, "name at least one directory"),
         (lambda path: {path / "ids": 0}, {}, OptionError, "weight of .*ids is 0; it must be a number"),
         (lambda path: path / "ids", {"sequence_length": None}, OptionError, "is not packed; give seq"),
         (lambda path: path / "ids", {"sequence_length": 10**6}, OptionError, "ids, fewer than a sequence"),
         (lambda path: path / "ids", {"masks": ["loss"]}, OptionError, "masks is 'loss'"),
+        (lambda path: path / "ids", {"masks": ["labels"]}, OptionError, "ids has no masks: it is not packed"),
+        (lambda path: [path / "ids"] * 2, {}, OptionError, "named twice; give it a weight of 2"),
+        (lambda path: {path / "ids": 1e-9}, {}, OptionError, "has no sample in an epoch: 1e-09 times"),
+        (lambda path: "memory://ids", {}, OptionError, "is a URL; TokenDataset maps files"),
         (lambda path: path / "ids", {"seed": -1}, OptionError, "seed is -1"),
     ],
 )
@@ -307,5 +311,21 @@ def test_errors(
 def test_a_state_of_another_order(directory: Path) -> None:
     with pytest.raises(OptionError, match="a dataset whose seed is 4, not 5"):
         stream_of(directory).load_state_dict(stream_of(directory, 4).state_dict())
+    state = stream_of(directory).state_dict()
+    for change, message in [
+        ({"data": "other"}, "a dataset whose data is other, not"),
+        ({"base": 10**9}, "the state is at sample 1,000,000,000 of"),
+        ({"taken": -1}, "taken is -1"),
+    ]:
+        with pytest.raises(OptionError, match=message):
+            stream_of(directory).load_state_dict({**state, **change})
     with pytest.raises(OptionError, match="rank is 2"):
         stream_of(directory, rank=2, world_size=2)
+    with pytest.raises(OptionError, match=f"world_size is {10**6}"):
+        stream_of(directory, world_size=10**6)
+
+
+def test_workers_need_the_size_of_a_batch(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset, "_worker", lambda: (0, 2))
+    with pytest.raises(OptionError, match=r"its batch size: stream\(batch_size="):
+        next(iter(stream_of(directory)))

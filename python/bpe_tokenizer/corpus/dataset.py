@@ -8,6 +8,7 @@ import operator
 import sys
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.arguments import check_choice, check_integer, check_path
+from bpe_tokenizer.atomic import url_of
+from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.corpus.flat import LLM_C_HEADER_BYTES
 from bpe_tokenizer.corpus.manifest import MANIFEST, read_json
 from bpe_tokenizer.corpus.packed_shards import PackedSequences
@@ -61,13 +64,13 @@ class TokenDataset:
         split: `"train"` or `"val"`, of directories that `val_fraction` divided.
         seed: The seed of the order, from 0; None for no shuffling.
         masks: What else a sample of packed directories has: `"position_ids"`, `"document_ids"`,
-            `"cu_seqlens"` and `"labels"`, of which `PackedSequences` has more. Samples of conversations
-            always have `labels`.
+            `"cu_seqlens"` and, of conversations, `"labels"`, of which `PackedSequences` has more. None for
+            the first two, and the labels of conversations.
 
     Raises:
-        CorpusError: A directory has no finished run, or a file of it was changed.
-        OptionError: A directory has no ids in sequence, the directories are not of one tokenizer, or an
-            option is out of range.
+        CorpusError: A directory has no finished run, or a file of it has another size than the run gave it.
+        OptionError: A directory has no ids in sequence, the directories are not of one tokenizer, a directory
+            is named twice, or an option is out of range.
 
     >>> import tempfile
     >>> from bpe_tokenizer import BPETokenizer
@@ -91,10 +94,10 @@ class TokenDataset:
         *,
         split: Literal["train", "val"] = "train",
         seed: int | None = None,
-        masks: Collection[str] = _MASKS[:2],
+        masks: Collection[str] | None = None,
     ) -> None:
         check_choice("split", split, ("train", "val"))
-        for mask in masks:
+        for mask in [masks] if isinstance(masks, str) else masks or ():
             check_choice("masks", mask, _MASKS)
         if sequence_length is not None:
             sequence_length = check_integer("sequence_length", sequence_length, 1)
@@ -103,22 +106,24 @@ class TokenDataset:
         if isinstance(directories, str) or not isinstance(directories, Mapping | Sequence):
             directories = [directories]
         weights = directories if isinstance(directories, Mapping) else dict.fromkeys(directories, 1.0)
+        if len(weights) < len(directories):
+            raise OptionError("a directory is named twice; give it a weight of 2: {directory: 2}")
         if not weights:
             raise OptionError("directories is empty; name at least one directory of tokenize_corpus")
         self._parts = [
-            _Directory(check_path("directories", path), sequence_length, split, tuple(masks))
-            for path in weights
+            _Directory(check_path("directories", path), sequence_length, split, masks) for path in weights
         ]
         first = self._parts[0]
         for part in self._parts:
             if (part.tokenizer, part.length, part.is_packed) != (
                 first.tokenizer, first.length, first.is_packed
             ):  # fmt: skip
-                raise OptionError(f"{first.path} and {part.path} have other tokenizers or packed lengths")
+                raise OptionError(f"{first.path} and {part.path} have different tokenizers or lengths")
         self._counts = [
             _count(part, weight) for part, weight in zip(self._parts, weights.values(), strict=True)
         ]
         self._ends = list(accumulate(self._counts))
+        self.digest = digest([self._counts, [part.files for part in self._parts]])
 
     def __len__(self) -> int:
         """Return the number of samples of an epoch, of all ranks together."""
@@ -146,7 +151,7 @@ class TokenDataset:
         """Choose the epoch, from 0, whose samples come. `DataLoader` copies it to new workers."""
         self.epoch = check_integer("epoch", epoch, 0)
 
-    def stream(self, *, batch_size: int = 1, rank: int = 0, world_size: int = 1) -> TokenStream:
+    def stream(self, *, batch_size: int | None = None, rank: int = 0, world_size: int = 1) -> TokenStream:
         """Return the samples of one rank, to iterate over: see `TokenStream`, also for the arguments."""
         return TokenStream(self, batch_size=batch_size, rank=rank, world_size=world_size)
 
@@ -163,20 +168,21 @@ class TokenStream:
 
     Args:
         dataset: The samples.
-        batch_size: That of the `DataLoader`.
+        batch_size: That of the `DataLoader`, which nothing can check: with another one, samples would be lost
+            when a run is resumed. None for a `DataLoader` without workers.
         rank: The number of this process, from 0.
         world_size: The number of processes.
 
     Raises:
-        OptionError: A number is out of range.
+        OptionError: A number is out of range, or there are more processes than samples.
     """
 
     def __init__(
-        self, dataset: TokenDataset, *, batch_size: int = 1, rank: int = 0, world_size: int = 1
+        self, dataset: TokenDataset, *, batch_size: int | None = None, rank: int = 0, world_size: int = 1
     ) -> None:
         self._dataset = copy.copy(dataset)
-        self._batch_size = check_integer("batch_size", batch_size, 1)
-        self._world_size = check_integer("world_size", world_size, 1)
+        self._batch_size = None if batch_size is None else check_integer("batch_size", batch_size, 1)
+        self._world_size = check_integer("world_size", world_size, 1, "the samples", maximum=len(dataset))
         self._rank = check_integer("rank", rank, 0, "the number of the last process", maximum=world_size - 1)
         # The samples of all ranks that were taken before, and those of this rank after them.
         self._base = self._taken = 0
@@ -190,8 +196,11 @@ class TokenStream:
     def __iter__(self) -> Iterator[Sample]:
         """Yield the samples from the position on, in a worker those of its batches."""
         worker, workers = _worker()
+        if self._batch_size is None and workers > 1:
+            raise OptionError("for a DataLoader with workers, give its batch size: stream(batch_size=...)")
+        batch_size = self._batch_size or 1
         for number in range(self._taken, (len(self._dataset) - self._base) // self._world_size):
-            if number // self._batch_size % workers == worker:
+            if number // batch_size % workers == worker:
                 sample = self._dataset[self._base + number * self._world_size + self._rank]
                 self._taken = number + 1
                 yield sample
@@ -203,7 +212,7 @@ class TokenStream:
             self._dataset.set_epoch(epoch)
             self._base = self._taken = 0
 
-    def state_dict(self, taken: int | None = None) -> dict[str, int | None]:
+    def state_dict(self, taken: int | None = None) -> dict[str, int | str | None]:
         """Return the position, as JSON values, for `load_state_dict` of any rank.
 
         Args:
@@ -219,26 +228,30 @@ class TokenStream:
             "taken": self._taken if taken is None else 0,
             "world_size": self._world_size,
             "seed": self._dataset.seed,
-            "samples": len(self._dataset),
+            "data": self._dataset.digest,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to a position, also one of a run with another number of ranks, which had equally many steps.
 
         Raises:
-            OptionError: It is one of other samples or another order.
+            OptionError: It is not one of these samples in this order.
         """
-        expected = {"seed": self._dataset.seed, "samples": len(self._dataset)}
+        expected = {"seed": self._dataset.seed, "data": self._dataset.digest}
         for name, value in expected.items():
             if state.get(name) != value:
                 raise OptionError(
                     f"the state is of a dataset whose {name} is {state.get(name)}, not {value}; make the "
                     "dataset as the run did that saved it"
                 )
-        self._dataset.set_epoch(state["epoch"])
-        self._base, self._taken = state["base"], state["taken"]
-        if state["world_size"] != self._world_size:
-            self._base, self._taken = self._base + self._taken * state["world_size"], 0
+        names, samples = ("epoch", "base", "taken", "world_size"), len(self._dataset)
+        epoch, base, taken, world_size = (check_integer(name, state.get(name), 0) for name in names)
+        if base + taken * world_size > samples:
+            raise OptionError(f"the state is at sample {base + taken * world_size:,} of {samples:,}")
+        self._dataset.set_epoch(epoch)
+        self._base, self._taken = base, taken
+        if world_size != self._world_size:
+            self._base, self._taken = base + taken * world_size, 0
 
 
 class _Directory:
@@ -248,10 +261,10 @@ class _Directory:
         path: The directory.
         length: The number of ids of a sequence; None for that of packed sequences.
         split: The side of a division.
-        masks: The masks of packed sequences.
+        masks: The masks of packed sequences; None for those of its content.
     """
 
-    def __init__(self, path: Path, length: int | None, split: str, masks: tuple[str, ...]) -> None:
+    def __init__(self, path: Path, length: int | None, split: str, masks: Collection[str] | None) -> None:
         self.path = path
         settings, shards = _manifest(path)
         name = settings["format"]
@@ -271,17 +284,24 @@ class _Directory:
         if length not in (None, self.length):
             raise OptionError(f"{path} has packed sequences of {self.length:,} ids, not {length:,}")
         self.tokenizer: str = settings["tokenizer"]
-        if settings["content"] == "messages":
-            masks = tuple(dict.fromkeys([*masks, "labels"]))
-        self._masks = masks if self.is_packed else ()
+        has_labels = self.is_packed and settings["content"] == "messages"
+        if masks is None:
+            masks = [*_MASKS[:2], *(("labels",) if has_labels else ())] if self.is_packed else ()
+        if (masks and not self.is_packed) or ("labels" in masks and not has_labels):
+            kind = "labels: it holds no conversations" if self.is_packed else "masks: it is not packed"
+            raise OptionError(f"{path} has no {kind}")
+        self._masks = tuple(masks)
         self._dtype = np.dtype(settings["dtype"]).newbyteorder("<")
         # The first file of a shard has the ids.
         side = "" if settings["val_fraction"] is None else f".{split}."
         listed = (next(each for each in shard.items() if side in each[0]) for shard in shards)
-        self._files = [(name, size) for name, (size, _) in listed]
+        self.files = [(name, size, sha256) for name, (size, sha256) in listed]
+        for file, size, _ in self.files:
+            if _size(path / file) != size:
+                raise CorpusError(f"{path / file} is not as {MANIFEST} lists it; run tokenize_corpus again")
         header = _HEADERS[name]
         self._header: int = self._numpy_header() if header is None else header
-        sizes = [(size - self._header) // self._dtype.itemsize for _, size in self._files]
+        sizes = [(size - self._header) // self._dtype.itemsize for _, size, _ in self.files]
         self._ends = list(accumulate(sizes, initial=0))
         self.count = self._ends[-1] // self.length
         self._maps: dict[int, npt.NDArray[Any]] = {}
@@ -303,7 +323,7 @@ class _Directory:
             shard += 1
         sample = {"input_ids": ids}
         if self._masks:
-            packed = self._packed.get(first) or PackedSequences.load(self.path / self._files[first][0])
+            packed = self._packed.get(first) or PackedSequences.load(self.path / self.files[first][0])
             self._packed[first] = packed
             row = (start - self._ends[first]) // self.length
             for mask in self._masks:
@@ -313,26 +333,21 @@ class _Directory:
 
     def _map(self, shard: int) -> npt.NDArray[Any]:
         if shard not in self._maps:
-            name, size = self._files[shard]
-            path = self.path / name
-            try:
-                if path.stat().st_size != size:
-                    raise CorpusError(f"{path} is not as {MANIFEST} lists it; run tokenize_corpus again")
-                is_empty = size == self._header  # which cannot be mapped
+            name, size, _ = self.files[shard]
+            is_empty = size == self._header  # which cannot be mapped
+            with _read_errors(self.path / name):
                 self._maps[shard] = (
-                    np.empty(0, self._dtype) if is_empty else np.memmap(path, self._dtype, "r", self._header)
+                    np.empty(0, self._dtype)
+                    if is_empty
+                    else np.memmap(self.path / name, self._dtype, "r", self._header)
                 )
-            except OSError as error:
-                raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
         return self._maps[shard]
 
     def _numpy_header(self) -> int:
         """Return the size of the header of a shard of NumPy, which all have."""
-        path = self.path / self._files[0][0]
-        try:
+        path = self.path / self.files[0][0]
+        with _read_errors(path):
             mapped: Any = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise CorpusError(f"{path}: cannot be read: {error}") from error
         return int(mapped.offset)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -373,11 +388,28 @@ def _count(part: _Directory, weight: Any) -> int:
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
         raise OptionError(f"the weight of {part.path} is {weight!r}; it must be a number larger than 0")
     samples: int = round(weight * part.count)
-    return max(samples, 1)
+    if not samples:
+        raise OptionError(f"{part.path} has no sample in an epoch: {weight} times {part.count:,} sequences")
+    return samples
+
+
+def _size(path: Path) -> int:
+    with _read_errors(path):
+        return path.stat().st_size
+
+
+@contextmanager
+def _read_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{path}: cannot be read: {error}") from error
 
 
 def _manifest(path: Path) -> tuple[Any, list[Any]]:
     """Return the settings of a finished run, and the files of each shard."""
+    if url_of(path) is not None:
+        raise OptionError(f"{path} is a URL; TokenDataset maps files, so copy the directory to this machine")
     if not (path / MANIFEST).is_file():
         raise CorpusError(f"{path} has no {MANIFEST}, so it holds no finished run of tokenize_corpus")
     manifest = read_json(path / MANIFEST)
