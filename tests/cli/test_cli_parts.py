@@ -77,8 +77,8 @@ def test_events(run: TextRun) -> None:
         ),
         ("tokenize-corpus", [*OPTIONS, "--events", "--json"], 2, "either --events or --json"),
         ("tokenize-corpus", [*OPTIONS, "--shuffle", "-1"], 1, "--shuffle is -1"),
-        ("merge-manifests", ["saved"], 1, "saved holds no plan.json"),
-        ("merge-manifests", ["missing"], 1, "missing holds no plan.json"),
+        ("merge-manifests", ["saved"], 1, "saved has no plan.json"),
+        ("merge-manifests", ["missing"], 1, "missing has no plan.json"),
         ("merge-manifests", [], 2, "Missing argument 'DIR'"),
     ],
 )

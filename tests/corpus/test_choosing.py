@@ -172,7 +172,7 @@ def test_a_sample_of_parts(two: Path, tmp_path: Path, tokenizer: BPETokenizer) -
     [
         ({"limit": 5, "part": 0, "of": 2}, "a part does not know"),
         ({"index": True, "pack": 8, "format": "npy"}, "packed sequences have no index"),
-        ({"sample": 1.0}, "sample is 1.0"),
+        ({"sample": 1.5}, "sample is 1.5"),
         ({"min_document_tokens": 5, "max_document_tokens": 4}, "max_document_tokens"),
         ({"bos_token": "<s>"}, "bos_token is '<s>', which is not a special token"),
     ],

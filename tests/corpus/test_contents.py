@@ -131,7 +131,7 @@ def test_another_template_is_another_run(talks: Path, tmp_path: Path, tokenizer:
         (3, "the field holds no list of messages"),
         (["low"], "the field holds no list of messages"),
         ([{"role": "user"}], "content"),
-        ("low", "Expecting value"),
+        ("low", "the field holds no list of messages"),
     ],
 )
 def test_bad_conversations(messages: Any, problem: str, tmp_path: Path, tokenizer: BPETokenizer) -> None:

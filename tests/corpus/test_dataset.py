@@ -312,11 +312,12 @@ def test_a_state_of_another_order(directory: Path) -> None:
     with pytest.raises(OptionError, match="a dataset whose seed is 4, not 5"):
         stream_of(directory).load_state_dict(stream_of(directory, 4).state_dict())
     state = stream_of(directory).state_dict()
-    for change, message in [
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"data": "other"}, "a dataset whose data is other, not"),
         ({"base": 10**9}, "the state is at sample 1,000,000,000 of"),
         ({"taken": -1}, "taken is -1"),
-    ]:
+    ]
+    for change, message in changes:
         with pytest.raises(OptionError, match=message):
             stream_of(directory).load_state_dict({**state, **change})
     with pytest.raises(OptionError, match="rank is 2"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -144,7 +145,9 @@ def test_a_mixture_in_a_file(
     )
     words = ["tokenize-corpus", "--tokenizer", tmp_path / "tokenizer", "--output", tmp_path / "out"]
     rest = ["--documents", "line", "--format", "npy", "--shuffle", "1"]
-    assert run(*words, "--mixture", "mix.toml", *rest).code == 0
+    done = run(*words, "--mixture", "mix.toml", *rest)
+    assert done.code == 0
+    assert re.search(rb"\n  'web': \d+ documents, \d+ tokens\n  'code': \d+ documents, \d+ tokens", done.out)
     inputs = mixture(sources, {"epochs": 2}, {"tokens": 50})
     tokenize_corpus(inputs, tmp_path / "python", tokenizer, "npy", shuffle=1)
     assert contents(tmp_path / "out") == contents(tmp_path / "python")

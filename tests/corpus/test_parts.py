@@ -231,7 +231,7 @@ def test_runs_with_and_without_parts_are_not_mixed(
     before = contents(tmp_path / "plain")
     merge_manifests(tmp_path / "plain", verify=True)
     assert contents(tmp_path / "plain") == before
-    with pytest.raises(OptionError, match=r"nothing holds no plan\.json"):
+    with pytest.raises(OptionError, match=r"nothing has no plan\.json"):
         merge_manifests(tmp_path / "nothing")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()

@@ -196,7 +196,7 @@ def test_what_cannot_be_reused_is_refused(source: Path, tmp_path: Path, tokenize
     for options, said in (
         ({}, "reuse needs parts"),
         ({"part": 0, "of": 1, "shard_tokens": 41}, r"other settings.*\(they differ in: shard_tokens\)"),
-        ({"part": 0, "of": 1, "reuse": source}, r"holds no plan\.json"),
+        ({"part": 0, "of": 1, "reuse": source}, r"has no plan\.json"),
     ):
         with pytest.raises(OptionError, match=said):
             tokenize_corpus(source, out, tokenizer, **{"reuse": early, **options})  # type: ignore[arg-type]

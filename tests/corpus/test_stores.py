@@ -186,12 +186,16 @@ def replaced(check: Any, plan: Any, data: bytes) -> Any:
 
 
 def test_what_a_store_does_not_do_is_said(corpus: Path, tokenizer: BPETokenizer, memory: Any) -> None:
-    with pytest.raises(OptionError, match=r"holds no plan\.json"):
+    with pytest.raises(OptionError, match=r"has no plan\.json"):
         merge_manifests(OUT)
     memory.pipe_file("/bucket/tokens/thesis.txt", b"mine")
     with pytest.raises(OptionError, match=r"tokens holds other files \(thesis\.txt\)"):
         tokenize_corpus(corpus, OUT, tokenizer)
-    for url in ("s4://bucket", "file://bucket"):
-        with pytest.raises(TokenizerError, match=rf"'{url}' is a URL, and results are written to local"):
+    for url, problem in [
+        ("s4://bucket", "output is 's4://bucket', which names no directory in a store"),
+        ("memory://", "output is 'memory://', which names no directory in a store"),
+        ("file://bucket", "'file://bucket' is a URL, and results are written to local"),
+    ]:
+        with pytest.raises(TokenizerError, match=problem):
             tokenize_corpus(corpus, url, tokenizer)
     assert list(stored()) == ["thesis.txt"]

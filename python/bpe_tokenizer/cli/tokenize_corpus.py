@@ -29,10 +29,12 @@ from bpe_tokenizer.cli.options import (
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.corpus.contents import Content
+from bpe_tokenizer.corpus.manifest import MANIFEST, read_json
 from bpe_tokenizer.corpus.packing import PackStrategy
+from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.run_report import Event
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
-from bpe_tokenizer.errors import OptionError, TokenizerError
+from bpe_tokenizer.errors import OptionError, TokenizerError, shorten
 from bpe_tokenizer.options import ReadOptions
 
 __all__ = ["print_result", "run_with_events", "tokenize_corpus"]
@@ -194,9 +196,12 @@ def tokenize_corpus(
 
 def _read_mixture(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        mixture = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise OptionError(f"--mixture {path}: {error}") from error
+        raise OptionError(f"--mixture {path}: {getattr(error, 'strerror', None) or error}") from error
+    if not mixture or not all(isinstance(source, dict) for source in mixture.values()):
+        raise OptionError(f"--mixture {path}: holds something else than a table for each source")
+    return mixture
 
 
 def run_with_events(run: Callable[..., Result], wanted: bool, *arguments: Any, **options: Any) -> Result:
@@ -233,9 +238,14 @@ def print_result(made: corpora.TokenizedCorpus, output: Path, as_json: bool, qui
     if as_json:
         print(json.dumps({**made._asdict(), "files": [str(path) for path in made.files]}))
     elif not quiet:
-        skipped = f", {count_noun(made.skipped, 'bad row')} skipped" if made.skipped else ""
+        skipped = f", {count_noun(made.skipped, 'row')} skipped" if made.skipped else ""
         kept = f", {count_noun(made.kept, 'shard')} kept from an earlier run" if made.kept else ""
         print(
             f"{count_noun(made.documents, 'document')}, {count_noun(made.tokens, 'token')} ({made.dtype}) "
             f"in {url_of(output) or output}, {count_noun(len(made.files), 'file')}{skipped}{kept}"
         )
+        manifest = output_path(output) / MANIFEST
+        sources = (read_json(manifest) or {}).get("sources", {}) if manifest.exists() else {}
+        for name, each in sources.items():
+            counts = count_noun(each["documents"], "document"), count_noun(each["tokens"], "token")
+            print(f"  {shorten(name)}: {', '.join(counts)}")

@@ -137,9 +137,8 @@ class BatchEncoder:
         chosen = (own >= (least or 0)) & (own <= (most or own))
         if chosen.all():
             return batch
-        limits = f"min_document_tokens is {least}, max_document_tokens {most}"
         skipped = [
-            BadRow(batch.input, row, f"has {count} tokens: {limits}")
+            BadRow(batch.input, row, _wrong_length(count, least, most))
             for row, count in zip(batch.rows[~chosen].tolist(), own[~chosen].tolist(), strict=True)
         ]
         ids, lengths = select_documents(batch.ids, lengths, chosen)
@@ -150,6 +149,11 @@ class BatchEncoder:
             bad=tuple(sorted([*batch.bad, *skipped])),
             validation=None if batch.validation is None else batch.validation[chosen],
         )
+
+
+def _wrong_length(count: int, least: int | None, most: int | None) -> str:
+    name, limit = ("min", least) if least is not None and count < least else ("max", most)
+    return f"has a length of {count:,} in tokens, and {name}_document_tokens is {limit:,}"
 
 
 def _as_ids(token: int | None) -> tuple[int, ...]:

@@ -77,7 +77,7 @@ class ValueEncoder:
         bad = list(batch.bad)
         for text, row in zip(batch.texts(), batch.rows.tolist(), strict=True):
             try:
-                ids = self._encode_row(json.loads(text))
+                ids = self._encode_row(_value_of(text))
             except (TokenizerError, ValueError, RecursionError) as error:
                 problem = str(error)[:200]
                 if not self._skips:
@@ -120,6 +120,11 @@ class ValueEncoder:
         if wrong is not None:
             raise ValueError(f"has the id {wrong}; the ids go up to {largest:,}")
         return np.array(ids, np.uint32)
+
+
+def _value_of(text: str) -> Any:
+    with suppress(json.JSONDecodeError):  # None is neither a conversation nor a list of ids
+        return json.loads(text)
 
 
 def check_content(content: object, format_name: str, pack: int | None, given: Mapping[str, object]) -> None:

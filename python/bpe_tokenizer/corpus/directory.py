@@ -108,7 +108,7 @@ class CorpusDirectory:
         exists = os.path.exists if isinstance(path, Path) else RemotePath.exists
         if not exists(path / _PLAN):
             raise OptionError(
-                f"{path} holds no {_PLAN}, which a run in parts writes (tokenize-corpus --part I --of N)"
+                f"{path} has no {_PLAN}, which a run in parts writes (tokenize-corpus --part I --of N)"
             )
         units = len(_read_plan(path)["units"])
         if not units:
@@ -252,7 +252,9 @@ class CorpusDirectory:
         self.check()
         plan = self.plan()
         if not any(record.tokens for record in records):
-            raise CorpusError("the corpus is empty: its documents have no text")
+            raise CorpusError(
+                "nothing was written: the corpus is empty, or all its documents were skipped or left out"
+            )
         skipped = self.path / SKIPPED
         names = [name for record in records for name in record.lists]
         with write_errors(skipped):

@@ -205,7 +205,7 @@ def manifest_of(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> bytes
         "documents": sum(record.documents for record in records),
         "tokens": sum(record.tokens for record in records),
         "skipped": sum(record.skipped or 0 for record in records),
-        **({"sources": _of_sources(records)} if plan["settings"].get("sources") else {}),
+        **({"sources": _of_sources(plan, records)} if plan["settings"].get("sources") else {}),
         "settings": {
             **plan["settings"],
             **({"unit_bytes": plan["unit_bytes"]} if in_parts else {}),
@@ -218,13 +218,12 @@ def manifest_of(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> bytes
     return (json.dumps(content, indent=1) + "\n").encode()
 
 
-def _of_sources(records: Sequence[UnitRecord]) -> dict[str, dict[str, int]]:
-    totals: dict[str, dict[str, int]] = {}
+def _of_sources(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> dict[str, dict[str, int]]:
+    totals = {name: {"documents": 0, "tokens": 0} for name, *_ in plan["settings"]["sources"]}
     for shard in (shard for record in records for shard in record.shards):
         for name, (documents, tokens) in shard.sources.items():
-            total = totals.setdefault(name, {"documents": 0, "tokens": 0})
-            total["documents"] += documents
-            total["tokens"] += tokens
+            totals[name]["documents"] += documents
+            totals[name]["tokens"] += tokens
     return totals
 
 

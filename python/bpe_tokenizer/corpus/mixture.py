@@ -96,7 +96,9 @@ def _spec(name: object, value: Any) -> dict[str, Any]:
             f"{where} has {', '.join(map(str, spec)) or 'nothing'}: it takes inputs, and also epochs, "
             "and tokens or a weight"
         )
-    for key, largest in (("epochs", _MAX_EPOCHS), ("weight", math.inf)):
+    if isinstance(spec["inputs"], Mapping | int | float):
+        raise OptionError(f"inputs of {where} must be paths, not {type(spec['inputs']).__name__}")
+    for key, largest in (("epochs", _MAX_EPOCHS), ("weight", 10**9)):
         if key in spec:
             spec[key] = _positive(f"{key} of {where}", spec[key], largest)
     if "tokens" in spec:
@@ -107,6 +109,6 @@ def _spec(name: object, value: Any) -> dict[str, Any]:
 def _positive(name: str, value: Any, largest: float) -> float:
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
         raise ArgumentTypeError(f"{name} must be a number, not {type(value).__name__}")
-    if not 0 < float(value) <= largest or math.isinf(value):
+    if not 0 < float(value) <= largest:
         raise OptionError(f"{name} is {value}; it must be larger than 0, and at most {largest:,}")
     return float(value)

@@ -164,7 +164,7 @@ def merge_manifests(
 
     Raises:
         CorpusError: A unit is missing or was damaged, or the corpus has no text.
-        OptionError: The directory does not hold a run in parts.
+        OptionError: The directory does not hold a run.
         WriteError: The manifest cannot be written.
 
     `tokenize_corpus` has an example.

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import url_of
-from bpe_tokenizer.errors import TokenizerError, WriteError, shorten
+from bpe_tokenizer.errors import OptionError, TokenizerError, WriteError, shorten
 from bpe_tokenizer.readers.remote import described, file_system, is_url, local_path
 
 __all__ = ["RemotePath", "output_path"]
@@ -165,7 +165,9 @@ def output_path(output: object, name: str = "output") -> Path:
     """
     path = check_path(name, output)
     url = url_of(path)
-    if url is None or not is_url(url) or local_path(url) is not None:
+    if url is None or local_path(url) is not None:
         return path
+    if not is_url(url):
+        raise OptionError(f"{name} is {shorten(url)}, which names no directory in a store that fsspec knows")
     system, place = file_system(url)
     return cast("Path", RemotePath(system, place.rstrip("/")))

@@ -129,6 +129,10 @@ class CorpusSettings:
         if pack is not None:
             pack = check_pack(format, pack, limit)
         check_pack_strategy(chosen.pack_strategy)
+        if pack is None and chosen.pack_strategy != ShardOptions.pack_strategy:
+            raise OptionError("pack_strategy has no meaning without pack; give both")
+        if chosen.eos_token is not None and not chosen.append_eos:
+            raise OptionError("give eos_token or append_eos=False, not both")
         given = {name: value for name, value in vars(chosen).items() if value != getattr(ShardOptions, name)}
         check_content(chosen.content, format, pack, given)
         read = ReadOptions() if read is None else read
@@ -154,7 +158,7 @@ class CorpusSettings:
             next((each for each in (tokenizer.pad_token_id, eos_id) if each is not None), 0),
             None if chosen.bos_token is None else _special_id(tokenizer, "bos_token", chosen.bos_token),
             *_document_limits(chosen),
-            None if chosen.sample is None else check_fraction("sample", chosen.sample),
+            None if chosen.sample in (None, 1) else check_fraction("sample", chosen.sample),
             None if chosen.limit is None else check_integer("limit", chosen.limit, 1),
             None if chosen.max_tokens is None else check_integer("max_tokens", chosen.max_tokens, 1),
             _check_index(chosen),
@@ -258,7 +262,7 @@ def _document_limits(chosen: ShardOptions) -> tuple[int | None, int | None]:
     if least is not None:
         least = check_integer("min_document_tokens", least, 0)
     if most is not None:
-        most = check_integer("max_document_tokens", most, least or 1)
+        most = check_integer("max_document_tokens", most, least or 1, "the least is min_document_tokens")
     return least, most
 
 
