@@ -2,13 +2,11 @@
 //! checks it, so later stages need no checks.
 
 use crate::error::{quoted, Error, Result};
-use crate::interrupt::Interrupt;
 use crate::memory::prefetch;
-use crate::merge::merge_symbols;
 use crate::normal_forms::{normal_forms, NormalForm};
 use crate::normalize::Normalization;
 use crate::normalizers::Normalizer;
-use crate::pair_table::{products_are_ranks, PairTable};
+use crate::pair_table::{products_are_ranks, PairTable, NO_MERGE};
 use crate::pretokenize::PreTokenizer;
 use crate::special::AddedToken;
 use crate::text::to_printable;
@@ -376,7 +374,7 @@ impl Model {
         let vocabulary = vocabulary.into();
         settings.ignore_merges = true;
         let added_ids: FxHashSet<u32> = added.iter().map(|token| token.id).collect();
-        let merges = merges_of_ranks(&vocabulary, &added_ids)?;
+        let merges = merges_of_ranks(&vocabulary, &added_ids);
         Self::from_parts(vocabulary, merges, settings, added)
     }
 
@@ -624,7 +622,7 @@ fn resolve(vocabulary: &Vocabulary, merges: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec
 ///
 /// `make_all` then tells whether merging makes every token: each one's bytes merge, by the lower ranks alone, into
 /// the two symbols of its merge.
-fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Result<Merges> {
+fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Merges {
     let byte_ids: Vec<u32> = (0..=255)
         .map(|byte| vocabulary.id(&[byte]).unwrap_or(NONE))
         .collect();
@@ -632,7 +630,7 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Result<Me
     let most = vocabulary.iter().filter(|(_, token)| token.len() > 1);
     let most = most.count();
     let mut table = PairTable::with_capacity(most, ranks);
-    let mut symbols = Vec::new();
+    let (mut symbols, mut ranks) = (Vec::new(), Vec::new());
     let mut ids = Vec::with_capacity(most);
     let mut make_all = true;
     for (id, token) in vocabulary.iter() {
@@ -645,10 +643,26 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Result<Me
         }
         symbols.clear();
         symbols.extend(token.iter().map(|&byte| byte_ids[usize::from(byte)]));
+        ranks.clear();
+        ranks.extend(symbols.windows(2).map(|pair| table.rank(pair[0], pair[1])));
         // The merges of lower ranks are known already, and nearly always suffice.
-        let left = merge_symbols(&table, &mut symbols, &Interrupt::never())?;
-        let pair = match symbols[..left] {
-            [left, right] => Some((left, right)),
+        while symbols.len() > 2 {
+            let best = (0..ranks.len()).min_by_key(|&at| ranks[at]).unwrap_or(0);
+            if ranks[best] == NO_MERGE {
+                break;
+            }
+            symbols[best] = ranks[best];
+            symbols.remove(best + 1);
+            ranks.remove(best);
+            if best < ranks.len() {
+                ranks[best] = table.rank(symbols[best], symbols[best + 1]);
+            }
+            if best > 0 {
+                ranks[best - 1] = table.rank(symbols[best - 1], symbols[best]);
+            }
+        }
+        let pair = match symbols.as_slice() {
+            &[left, right] => Some((left, right)),
             _ => {
                 make_all = false;
                 last_pair(token, |part| {
@@ -670,7 +684,7 @@ fn merges_of_ranks(vocabulary: &Vocabulary, added: &FxHashSet<u32>) -> Result<Me
     if products_are_ranks(&merges.ids) {
         made_once(&merges.table, || Arc::new(table));
     }
-    Ok(merges)
+    merges
 }
 
 /// The last two symbols of a token's bytes, for parts with higher ranks than the token.
