@@ -89,7 +89,7 @@ class TokenDataset:
 
     def __init__(
         self,
-        directories: PathLike | Sequence[PathLike] | Mapping[Any, float],
+        directories: PathLike | Sequence[PathLike] | Mapping[str, float] | Mapping[Path, float],
         sequence_length: int | None = None,
         *,
         split: Literal["train", "val"] = "train",
@@ -231,7 +231,7 @@ class TokenStream:
             "data": self._dataset.digest,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go to a position, also one of a run with another number of ranks, which had equally many steps.
 
         Raises:

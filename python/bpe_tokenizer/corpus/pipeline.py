@@ -35,7 +35,7 @@ __all__ = ["merge_manifests", "tokenize_corpus"]
 
 @takes(ReadOptions, ShardOptions)
 def tokenize_corpus(
-    inputs: PathLike | Iterable[PathLike] | Mapping[str, Any],
+    inputs: PathLike | Iterable[PathLike] | Mapping[str, object],
     output: PathLike,
     tokenizer: BPETokenizer,
     format: ShardFormatName = "nanogpt",  # noqa: A002 (the usual name)
