@@ -145,8 +145,9 @@ screenshots: $(VENV)/.built $(PAGE)/.installed  ## Take the pictures of README a
 
 # All cases of the sampled tests too; BPE_TOKENIZER_SAMPLE=0.1 takes a tenth of them, chosen by the date.
 test-slow: export BPE_TOKENIZER_SAMPLE ?= 1
+# The packages of test-rust, so that nothing is compiled again.
 test-slow: $(VENV)/.built $(VENV)/.peers  ## Run the long tests: fuzzing, whole corpora, big trainings, all samples
-	$(CARGO) test --package bpe-tokenizer-core -- --ignored --nocapture
+	MAKEFLAGS= $(CARGO) test --workspace --exclude bpe-tokenizer-python -- --ignored --nocapture
 	$(BIN)/python $(TESTS) -m "slow or sampled" -o timeout=1800 -o faulthandler_timeout=2000 $(PYTEST)
 
 test-neon:  ## Run the core's vector code as on ARM (needs gcc-aarch64-linux-gnu and qemu-user)
