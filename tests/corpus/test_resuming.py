@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from bpe_tokenizer.corpus.flat import FlatShard
 from bpe_tokenizer.corpus.shards import FORMATS
 from bpe_tokenizer.corpus.unit_shards import FullShard
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
+from dying_steps import Died, DyingSteps
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import DAMAGES, contents
@@ -123,10 +123,6 @@ def test_a_directory_of_others_is_refused(corpus: Path, tmp_path: Path, tokenize
     assert (out / "thesis.txt").read_text(encoding="utf-8") == "mine"
 
 
-class Died(BaseException):
-    pass
-
-
 @pytest.mark.sampled(0.4)
 @pytest.mark.parametrize("name", list(FORMATS))
 def test_a_run_that_dies_at_any_step_goes_on(
@@ -137,28 +133,17 @@ def test_a_run_that_dies_at_any_step_goes_on(
     tokenize_corpus(corpus, tmp_path / "whole", tokenizer, name, shard_tokens=100)
     expected = contents(tmp_path / "whole")
     patch_batches(2, monkeypatch)
-    left = 0
-
-    def dying(step: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*arguments: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise Died
-            return step(*arguments)
-
-        return run
-
+    dying = DyingSteps()
     monkeypatch.setattr(Path, "replace", dying(Path.replace))
     monkeypatch.setattr(os, "link", dying(os.link))
     monkeypatch.setattr(os, "fsync", dying(lambda _: None))
     steps = 0
-    while left <= 0:
+    while dying.left <= 0:
         steps += 1
-        out, left = tmp_path / f"out{steps}", steps
+        out, dying.left = tmp_path / f"out{steps}", steps
         with suppress(Died):
             tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=100)
-        if left <= 0:
+        if dying.left <= 0:
             tokenize_corpus(corpus, out, tokenizer, name, shard_tokens=100)
         assert contents(out) == expected
     assert steps > 20

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.readers import Input, ReadOptions
+from dying_steps import Died, DyingSteps
 from line_documents import tokenize_corpus
 from token_files import DOCUMENTS, as_jsonl, contents
 
@@ -146,10 +146,6 @@ def test_mixtures_grow(source: Path, tmp_path: Path, tokenizer: BPETokenizer) ->
     assert plain(tmp_path / "again") == plain(tmp_path / "other")
 
 
-class Died(BaseException):
-    pass
-
-
 @pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_run_that_dies_at_any_step_goes_on(
@@ -160,17 +156,7 @@ def test_a_run_that_dies_at_any_step_goes_on(
     change(source)
     run(source, tmp_path / "fresh", tokenizer, **options)
     expected = plain(tmp_path / "fresh")
-    left = 0
-
-    def dying(step: Callable[..., Any]) -> Callable[..., Any]:
-        def take(*arguments: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise Died
-            return step(*arguments)
-
-        return take
+    dying = DyingSteps()
 
     def refuse(*_: object) -> None:
         raise PermissionError
@@ -179,12 +165,12 @@ def test_a_run_that_dies_at_any_step_goes_on(
     monkeypatch.setattr(os, "link", dying(os.link) if has_links else refuse)
     monkeypatch.setattr(os, "fsync", dying(lambda _: None))
     steps = 0
-    while left <= 0:
+    while dying.left <= 0:
         steps += 1
-        out, left = tmp_path / f"out{steps}", steps
+        out, dying.left = tmp_path / f"out{steps}", steps
         with suppress(Died):
             run(source, out, tokenizer, reuse=tmp_path / "early", **options)
-        if left <= 0:
+        if dying.left <= 0:
             run(source, out, tokenizer, reuse=tmp_path / "early", **options)
         assert plain(out) == expected
     assert steps > 20

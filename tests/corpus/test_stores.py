@@ -19,6 +19,7 @@ from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.units import run_unit
 from bpe_tokenizer.errors import CorpusError, OptionError, TokenizerError, WriteError
 from bpe_tokenizer.readers import ReadOptions, find_inputs
+from dying_steps import Died, DyingSteps
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
 from token_files import contents
@@ -87,10 +88,6 @@ def test_tasks_of_an_engine(corpus: Path, tmp_path: Path, tokenizer: BPETokenize
     assert stored() == contents(tmp_path / "local")
 
 
-class Died(BaseException):
-    pass
-
-
 @pytest.mark.sampled(0.5)
 @pytest.mark.parametrize("of", [0, 1])
 def test_a_run_that_ends_at_any_step_goes_on(
@@ -111,30 +108,18 @@ def test_a_run_that_ends_at_any_step_goes_on(
 
     run(tmp_path / "local")
     expected = contents(tmp_path / "local")
-    left = steps = 0
-
-    def dying(name: str) -> None:
-        step = getattr(type(memory), name)
-
-        def take(*arguments: Any, **named: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise (Died, ConnectionResetError, RuntimeError)[steps % 3]("no more")
-            return step(*arguments, **named)
-
-        monkeypatch.setattr(type(memory), name, take)
-
+    steps = 0
+    dying = DyingSteps(lambda: (Died, ConnectionResetError, RuntimeError)[steps % 3]("no more"))
     for name in ("put_file", "cat_file", "info", "ls", "rm_file"):
-        dying(name)
+        monkeypatch.setattr(type(memory), name, dying(getattr(type(memory), name)))
     has_ended = False
     while not has_ended:
         steps += 1
         memory.store.clear()
-        left = steps
+        dying.left = steps
         with suppress(Died, WriteError, CorpusError):
             run(OUT)
-        has_ended, left = left > 0, 0
+        has_ended, dying.left = dying.left > 0, 0
         if not has_ended:
             run(OUT)
         assert stored() == expected
@@ -144,7 +129,7 @@ def test_a_run_that_ends_at_any_step_goes_on(
 def test_two_runs_at_once(
     corpus: Path, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no lock: the same run writes the same files, and another one is refused."""
+    """A store has no lock. The same run writes the same files again; a different one is refused."""
     tokenize_corpus(corpus, tmp_path / "local", tokenizer, shard_tokens=60)
     save, calls = CorpusDirectory.save, 0
 
