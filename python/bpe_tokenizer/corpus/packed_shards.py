@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -118,7 +119,28 @@ def check_pack_strategy(strategy: object) -> None:
     check_choice("pack_strategy", strategy, list(_PACKERS))
 
 
-class PackedShard:
+class _PackingShard(ABC):
+    """Packs documents into sequences, which `_write_packed` writes."""
+
+    _packer: Packer
+    _written: tuple[int, int]
+
+    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+        """Add documents."""
+        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
+        for packed in self._packer.add(ids, lengths):
+            self._write_packed(packed)
+
+    def _write_rest(self) -> None:
+        """Write the last sequences."""
+        for packed in self._packer.finish():
+            self._write_packed(packed)
+
+    @abstractmethod
+    def _write_packed(self, packed: PackedIds) -> None: ...
+
+
+class PackedShard(_PackingShard):
     """Writes sequences to `.npy`, an array of `size` columns, and their borders to two more arrays.
 
     `PackedSequences` reads them. `.cu_seqlens.npy` has the borders of all pieces and of all sequences, as
@@ -148,16 +170,9 @@ class PackedShard:
         self._sequences = 0
         self._written = (0, 0)
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        """Add documents."""
-        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
-        for packed in self._packer.add(ids, lengths):
-            self._write(packed)
-
     def finish(self) -> None:
         """Write the last sequences, and the headers."""
-        for packed in self._packer.finish():
-            self._write(packed)
+        self._write_rest()
         for array in (self._ids, self._borders, self._lengths, *self._loss):
             array.finish()
 
@@ -170,7 +185,7 @@ class PackedShard:
     def abandon(self) -> None:
         """Do nothing: the files hold nothing that is not in place."""
 
-    def _write(self, packed: PackedIds) -> None:
+    def _write_packed(self, packed: PackedIds) -> None:
         lengths = packed.lengths
         rows = np.full((len(lengths), self._size), self._pad_id, dtype=np.uint32)
         is_used = np.arange(self._size) < lengths[:, None]
@@ -188,7 +203,7 @@ class PackedShard:
         self._sequences += len(lengths)
 
 
-class PackedParquetShard(TableShard):
+class PackedParquetShard(_PackingShard, TableShard):
     """Writes a row for each sequence, without padding.
 
     The columns are `input_ids`, the lengths of its pieces as `seq_lengths` (which TRL's collator reads), and
@@ -230,20 +245,13 @@ class PackedParquetShard(TableShard):
         self._held: list[dict[str, Any]] = []
         self._held_rows = 0
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        """Add documents."""
-        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
-        for packed in self._packer.add(ids, lengths):
-            self._add(packed)
-
     def finish(self) -> None:
         """Write the last row group and the footer."""
-        for packed in self._packer.finish():
-            self._add(packed)
+        self._write_rest()
         self._write_row_groups(1)
         super().finish()
 
-    def _add(self, packed: PackedIds) -> None:
+    def _write_packed(self, packed: PackedIds) -> None:
         pyarrow = self._pyarrow
         of_ids = np.concatenate([[0], np.cumsum(packed.lengths)]).astype(np.int32)
         of_pieces = np.concatenate([[0], np.cumsum(packed.counts)]).astype(np.int32)
@@ -276,7 +284,7 @@ class PackedParquetShard(TableShard):
             self._held = [table.slice(number)] if self._held_rows else []
 
 
-class PackedMdsShard(MdsShard):
+class PackedMdsShard(_PackingShard, MdsShard):
     """Writes a sample for each sequence: `tokens` without padding, and `seq_lengths` of its pieces.
 
     Args:
@@ -292,19 +300,12 @@ class PackedMdsShard(MdsShard):
         super().__init__(files, dtype, (SEQ_LENGTHS, TOKENS))
         self._packer = _PACKERS[strategy](size)
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        """Add documents."""
-        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
-        for packed in self._packer.add(ids, lengths):
-            self._pack(packed)
-
     def finish(self) -> None:
         """Write the last sequences, and the positions of all."""
-        for packed in self._packer.finish():
-            self._pack(packed)
+        self._write_rest()
         super().finish()
 
-    def _pack(self, packed: PackedIds) -> None:
+    def _write_packed(self, packed: PackedIds) -> None:
         pieces = np.split(packed.pieces, np.cumsum(packed.counts)[:-1])
         for lengths, ids in zip(pieces, np.split(packed.ids, np.cumsum(packed.lengths)[:-1]), strict=True):
             self._add(lengths, ids)
