@@ -113,7 +113,7 @@ def parse_field(field: str) -> tuple[tuple[str, str | None], ...]:
             for text, name, rest, conversion in Formatter().parse(field)
         ]
     except ValueError as error:
-        raise OptionError(f"field is {shorten(field)}, which is no template: {error}") from None
+        raise OptionError(f"field is {shorten(field)}, which is not a valid template: {error}") from None
     if not any(name for _, name, _ in parts) or any(name == "" or more for _, name, more in parts):
         raise OptionError(
             f"field is {shorten(field)}; a template names fields in braces, as in '{{title}}: {{text}}', and "
@@ -165,7 +165,7 @@ class ReadOptions:
     field: str = _option("text")
     on_error: OnError = _option("stop")
 
-    # Whether a value that is no text gives its JSON. It is no field: users read texts.
+    # Whether other values than texts give their JSON. Not an option of users, who read texts.
     as_json = False
 
     def __post_init__(self) -> None:

@@ -71,7 +71,7 @@ def test_masks_of_conversations(talks: Path, tmp_path: Path, tokenizer: BPEToken
         assert (labels[~used] == -100).all()
         found += labelled(packed.ids[used], labels[used])
     assert found == expected(tokenizer)
-    # Contents are no markup, also where they look like it.
+    # Contents are never markup, even where they look like it.
     assert sum(id_ == tokenizer.special_tokens["<|im_end|>"] for id_, _ in found) == sum(map(len, TALKS))
     samples = [*TokenDataset(tmp_path / "out")]
     assert {"input_ids", "labels", "position_ids", "document_ids"} == set(samples[0])

@@ -1,4 +1,4 @@
-"""Documents that are no text: conversations with the tokens that count for the loss, and ids."""
+"""Documents other than texts: conversations, with the tokens that count for the loss, and lists of ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["LOSS_BIT", "Content", "ValueEncoder", "ValueOptions", "check_content
 
 Content: TypeAlias = Literal["text", "messages", "ids"]
 
-# A template begins and ends a conversation, and texts are no markup in it.
+# A template begins and ends a conversation itself, and takes texts as contents, never as markup.
 _MEANINGLESS: dict[Content, set[str]] = {
     "text": {"chat_template"},
     "messages": {"bos_token", "eos_token", "allowed_special"},

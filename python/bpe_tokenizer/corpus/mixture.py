@@ -23,7 +23,8 @@ class Source(NamedTuple):
     Args:
         name: Its name.
         inputs: The number of inputs of the run that are of it: its files, once for each epoch.
-        epochs: How often its documents are taken. Of the last epoch, a sample is taken if this is no integer.
+        epochs: How often its documents are taken. 1.5 takes all of them once, and a sample of half of them a
+            second time.
         tokens: The maximum of its ids; None for no maximum.
     """
 

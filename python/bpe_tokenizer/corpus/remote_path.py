@@ -153,7 +153,7 @@ class RemotePath(os.PathLike[str]):
 
 
 def output_path(output: object, name: str = "output") -> Path:
-    """Return an argument that is an output directory: for a URL a `RemotePath`, which stands for a `Path`.
+    """Return the output directory that an argument names: a `RemotePath` for a URL, used like a `Path`.
 
     Raises:
         ArgumentTypeError: It is neither a text nor a path.

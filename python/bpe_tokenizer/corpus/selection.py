@@ -1,4 +1,4 @@
-"""Which documents of a corpus become ids: samples, limits of a document's length, and of the whole."""
+"""Ends a corpus at a number of documents or of ids."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class MdsShard:
 
     https://github.com/mosaicml/streaming, streaming/base/format/mds/writer.py and encodings.py: the number of
     samples, the position of each, the columns as JSON, and the samples, each with the sizes of its arrays
-    first. So the samples go to a temporary file, and move behind their positions at the end.
+    first. The positions are known last, so the samples wait in a temporary file until the end.
 
     Args:
         files: The file to write.

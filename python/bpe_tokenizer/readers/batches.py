@@ -280,7 +280,8 @@ def arrow_batches(
         options: As in `read_batches`.
 
     Raises:
-        CorpusError: There is no such column of text, or a row is bad and `options.on_error` is `"stop"`.
+        CorpusError: The batches do not have this column of texts, or a row is bad and `options.on_error` is
+            `"stop"`.
         MissingDependencyError: `pyarrow` is not installed.
     """
     return _document_batches(

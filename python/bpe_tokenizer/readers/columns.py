@@ -54,10 +54,10 @@ def parquet_rows(
         column: The name of the column, or the `field` of `ReadOptions`.
         after: Skip the rows up to this number, counted from 1 in the whole file.
         groups: The row groups to read; None for all.
-        as_json: Whether values that are no texts give their JSON.
+        as_json: Whether other values than texts give their JSON.
 
     Raises:
-        CorpusError: The file is not Parquet, or has no such column of text.
+        CorpusError: The file is not Parquet, or it does not have this column of texts.
         MissingDependencyError: `pyarrow` is not installed.
     """
     pyarrow = import_pyarrow()
@@ -139,7 +139,7 @@ def arrow_rows(
         as_json: As in `parquet_rows`.
 
     Raises:
-        CorpusError: The file is not Arrow, or has no such column of text.
+        CorpusError: The file is not Arrow, or it does not have this column of texts.
         MissingDependencyError: `pyarrow` is not installed.
     """
     pyarrow = import_pyarrow()
@@ -164,7 +164,7 @@ def batch_rows(
         as_json: As in `parquet_rows`.
 
     Raises:
-        CorpusError: There is no such column of text.
+        CorpusError: The batches do not have this column of texts.
     """
     pyarrow = import_library("pyarrow")
     done = 0
@@ -216,7 +216,8 @@ def _at_path(fields: Any, path: str) -> tuple[list[str], Any]:
 def _texts(pyarrow: Any, batch: Any, field: str, as_json: bool) -> Any:
     """Return the texts of the rows of a batch: null where a row has none."""
     if as_json or [field] != field_names(field):
-        texts = (row_text(row, field, as_json)[0] for row in batch.to_pylist())
+        needed = {_at_path(batch.schema, name)[0][0] for name in field_names(field)}
+        texts = (row_text(row, field, as_json)[0] for row in batch.select(sorted(needed)).to_pylist())
         return pyarrow.array(texts, pyarrow.large_string())
     first, *rest = _at_path(batch.schema, field)[0]
     column = batch.column(first)

@@ -18,7 +18,7 @@ def row_text(row: Mapping[str, Any], field: str, as_json: bool = False) -> tuple
     Args:
         row: The row.
         field: What a document is made of.
-        as_json: Whether a value that is no string gives its JSON.
+        as_json: Whether another value than a string gives its JSON.
 
     >>> row_text({"meta": {"text": "low"}, "n": 3}, "{meta.text}!"), row_text({"n": 3}, "n", as_json=True)
     (('low!', ''), ('3', ''))

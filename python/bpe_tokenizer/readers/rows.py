@@ -66,7 +66,7 @@ def json_rows(
 ) -> Generator[FileRows, None, None]:  # fmt: skip
     """Yield the documents of JSON Lines: the strings in a field. Lines of white space are left out.
 
-    With `as_json`, values that are no strings give their JSON. The other arguments are those of `text_rows`.
+    With `as_json`, other values than strings give their JSON. The other arguments are those of `text_rows`.
     """
     yield from _rows(chunks, "json", field, after, threads, block_bytes, as_json)
 
