@@ -134,8 +134,6 @@ def test_npy(strategy: PackStrategy, lengths: list[int], cuts: list[int], size: 
     for batch in batches(rows, cuts):
         shard.write(*batch)
     shard.finish()
-    assert shard.sizes(len(rows), sum(lengths)) == [len(file.getvalue()) for file in files]
-    assert shard.sizes(len(rows) + 1, sum(lengths)) == [-1] * 3
     arrays: list[npt.NDArray[Any]] = [np.load(io.BytesIO(file.getvalue())) for file in files]
     found = PackedSequences(*arrays)
     packer = PACKERS[strategy](size)
@@ -176,8 +174,6 @@ def test_parquet(strategy: PackStrategy, tmp_path: Path, monkeypatch: pytest.Mon
             for batch in batches(rows, cuts):
                 shard.write(*batch)
             shard.finish()
-        assert shard.sizes(len(rows), sum(map(len, rows))) == [path.stat().st_size]
-        assert shard.sizes(len(rows), 1) == [-1]
         contents.append(path.read_bytes())
     assert contents[0] == contents[1]
     table = parquet.read_table(path)

@@ -112,7 +112,7 @@ def test_the_longest_file_of_llm_c(loader: Path, tmp_path: Path, more: int) -> N
     path = tmp_path / "tokens.bin"
     tokens = LLM_C_MAX_TOKENS + more
     with path.open("wb") as file:
-        file.write(llm_c_header(2, tokens))
+        file.write(llm_c_header(np.dtype("uint16"), tokens))
         # The hole takes no space on the disk.
         file.truncate(1024 + 2 * tokens)
     last = (tokens - 1) // 65_536 - 1
@@ -162,7 +162,7 @@ def test_megatron_beyond_two_billion_ids(indexed_dataset: Any, tmp_path: Path) -
         for _ in range(documents - 1):
             writer.write(np.broadcast_to(np.uint32(0), (length,)), np.array([length]))
         data.seek(2 * length * (documents - 1))
-        writer._data = data
+        writer.ids._file = data
         writer.write(np.arange(length, dtype=np.uint32), np.array([length]))
         writer.finish()
     dataset = indexed_dataset.IndexedDataset(str(prefix))

@@ -1,15 +1,32 @@
-"""SHA-256 of files and values."""
+"""SHA-256 of values and of files, and the errors of reading those that a run has written."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bpe_tokenizer.errors import CorpusError
 
-__all__ = ["checksum", "digest", "is_intact"]
+__all__ = ["checksum", "digest", "is_intact", "read_errors", "size_of"]
 
 _CHUNK = 1 << 20
+
+
+@contextmanager
+def read_errors(path: Path) -> Iterator[None]:
+    """Turn errors of reading a file into a `CorpusError` that names it."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def size_of(path: Path) -> int:
+    """Return the size of a file in bytes. Errors: `read_errors`."""
+    with read_errors(path):
+        return path.stat().st_size
 
 
 def checksum(path: Path) -> str:
@@ -46,13 +63,9 @@ def is_intact(path: Path, size: int, sha256: str, listed: int, verify: bool) -> 
     Raises:
         CorpusError: The file cannot be read.
     """
-    try:
+    with read_errors(path), suppress(FileNotFoundError):
         status = path.stat()
-        if status.st_size != size:
-            return False
         # Two changes within a tick of the file system's clock have the same time.
-        return (not verify and status.st_mtime_ns < listed) or checksum(path) == sha256
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
+        is_older = not verify and status.st_mtime_ns < listed
+        return status.st_size == size and (is_older or checksum(path) == sha256)
+    return False

@@ -8,7 +8,6 @@ import operator
 import sys
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,21 +20,15 @@ import numpy.typing as npt
 
 from bpe_tokenizer.arguments import check_choice, check_integer, check_path
 from bpe_tokenizer.atomic import url_of
-from bpe_tokenizer.corpus.checksums import digest
-from bpe_tokenizer.corpus.flat import LLM_C_HEADER_BYTES
+from bpe_tokenizer.corpus.checksums import digest, read_errors, size_of
 from bpe_tokenizer.corpus.manifest import MANIFEST, read_json
 from bpe_tokenizer.corpus.packed_shards import PackedSequences
 from bpe_tokenizer.corpus.result import PathLike
-from bpe_tokenizer.corpus.streaming import LITDATA_HEADER_BYTES
+from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName
 from bpe_tokenizer.errors import CorpusError, OptionError
 
 __all__ = ["TokenDataset", "TokenStream", "permuted"]
 
-# The bytes before the ids, in the formats whose shards are ids in sequence; None for what NumPy knows.
-_HEADERS = {
-    **dict.fromkeys(("nanogpt", "megatron", "olmo", "datatrove"), 0),
-    **{"llm.c": LLM_C_HEADER_BYTES, "litdata": LITDATA_HEADER_BYTES, "npy": None},
-}
 _MASKS = ("position_ids", "document_ids", "cu_seqlens", "labels")
 _SETTINGS = ("format", "dtype", "pack", "val_fraction", "tokenizer", "content")
 _ROUNDS = 6
@@ -267,8 +260,9 @@ class _Directory:
     def __init__(self, path: Path, length: int | None, split: str, masks: Collection[str] | None) -> None:
         self.path = path
         settings, shards = _manifest(path)
-        name = settings["format"]
-        if name not in _HEADERS:
+        name: ShardFormatName = settings["format"]
+        header = FORMATS[name].header if name in FORMATS else None
+        if header is None:
             raise OptionError(
                 f"{path} holds shards of {name}, whose ids are not one sequence; use the readers of {name}, "
                 "or write 'npy'"
@@ -297,10 +291,9 @@ class _Directory:
         listed = (next(each for each in shard.items() if side in each[0]) for shard in shards)
         self.files = [(name, size, sha256) for name, (size, sha256) in listed]
         for file, size, _ in self.files:
-            if _size(path / file) != size:
+            if size_of(path / file) != size:
                 raise CorpusError(f"{path / file} is not as {MANIFEST} lists it; run tokenize_corpus again")
-        header = _HEADERS[name]
-        self._header: int = self._numpy_header() if header is None else header
+        self._header = len(header(self._dtype, 0))
         sizes = [(size - self._header) // self._dtype.itemsize for _, size, _ in self.files]
         self._ends = list(accumulate(sizes, initial=0))
         self.count = self._ends[-1] // self.length
@@ -335,20 +328,13 @@ class _Directory:
         if shard not in self._maps:
             name, size, _ = self.files[shard]
             is_empty = size == self._header  # which cannot be mapped
-            with _read_errors(self.path / name):
+            with read_errors(self.path / name):
                 self._maps[shard] = (
                     np.empty(0, self._dtype)
                     if is_empty
                     else np.memmap(self.path / name, self._dtype, "r", self._header)
                 )
         return self._maps[shard]
-
-    def _numpy_header(self) -> int:
-        """Return the size of the header of a shard of NumPy, which all have."""
-        path = self.path / self.files[0][0]
-        with _read_errors(path):
-            mapped: Any = np.load(path, mmap_mode="r", allow_pickle=False)
-        return int(mapped.offset)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle has: no maps."""
@@ -391,19 +377,6 @@ def _count(part: _Directory, weight: Any) -> int:
     if not samples:
         raise OptionError(f"{part.path} has no sample in an epoch: {weight} times {part.count:,} sequences")
     return samples
-
-
-def _size(path: Path) -> int:
-    with _read_errors(path):
-        return path.stat().st_size
-
-
-@contextmanager
-def _read_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        raise CorpusError(f"{path}: cannot be read: {error}") from error
 
 
 def _manifest(path: Path) -> tuple[Any, list[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ class DocumentIndex:
         self._file = file
         self._gzip = zlib.compressobj(wbits=_GZIP_BITS)
         self._tokens = 0
-        self.bytes = 0
 
     def write(self, lengths: npt.NDArray[np.int64], columns: Iterable[str] = repeat("")) -> None:
         """Add documents.
@@ -44,15 +43,11 @@ class DocumentIndex:
             f"{start},{end}{more}\n" for start, end, more in zip(starts, ends.tolist(), columns, strict=False)
         )
         self._tokens += int(lengths.sum())
-        self._write(self._gzip.compress("".join(lines).encode()))
+        self._file.write(self._gzip.compress("".join(lines).encode()))
 
     def finish(self) -> None:
         """Write the end of the file."""
-        self._write(self._gzip.flush())
-
-    def _write(self, data: bytes) -> None:
-        self._file.write(data)
-        self.bytes += len(data)
+        self._file.write(self._gzip.flush())
 
 
 class OlmoShard(FlatShard):
@@ -61,13 +56,9 @@ class OlmoShard(FlatShard):
     https://github.com/allenai/OLMo-core, src/olmo_core/data/utils.py (`write_document_indices`). The files of
     https://github.com/allenai/dolma have more columns after these two (`IndexedShard`), which no training
     program reads.
-
-    Args:
-        files: The `.npy` and the `.csv.gz` to write.
-        dtype: The type of an id.
     """
 
-    def __init__(self, files: Sequence[BinaryIO], dtype: Literal["uint16", "uint32", "int32"]) -> None:
+    def __init__(self, files: Sequence[BinaryIO], dtype: str) -> None:
         super().__init__(files, dtype)
         self._index = DocumentIndex(files[1])
 
@@ -80,44 +71,21 @@ class OlmoShard(FlatShard):
         """Write the end of the index."""
         self._index.finish()
 
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that each file must have."""
-        return [*super().sizes(documents, tokens), self._index.bytes]
 
-
-class DatatroveShard:
+class DatatroveShard(FlatShard):
     """datatrove's files: the ids in `.ds`, the end of each document in `.ds.index`, and `.ds.metadata`.
 
     https://github.com/huggingface/datatrove, src/datatrove/pipeline/tokens/tokenizer.py (`TokenizedFile`).
     An end is a number of ids, as uint64. The metadata are lines: the name of a tokenizer with the number of
     bytes of an id, the number of ids, and the same for people.
-
-    Args:
-        files: The three files.
-        dtype: The type of an id.
     """
-
-    def __init__(self, files: Sequence[BinaryIO], dtype: Literal["uint16", "uint32", "int32"]) -> None:
-        self._data, self._index, self._metadata = files
-        self._dtype = np.dtype(dtype).newbyteorder("<")
-        self._tokens = 0
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents."""
-        write_as(self._data, ids, self._dtype)
-        write_as(self._index, self._tokens + np.cumsum(lengths), np.dtype("<u8"))
-        self._tokens += len(ids)
+        write_as(self.files[1], self.ids.items + np.cumsum(lengths), np.dtype("<u8"))
+        super().write(ids, lengths)
 
     def finish(self) -> None:
         """Write the metadata."""
-        self._metadata.write(self._description(self._tokens))
-
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that each file must have."""
-        return [tokens * self._dtype.itemsize, documents * 8, len(self._description(tokens))]
-
-    def abandon(self) -> None:
-        """Do nothing: the files hold nothing that is not in place."""
-
-    def _description(self, tokens: int) -> bytes:
-        return f"bpe-tokenizer|{self._dtype.itemsize}\n{tokens}\n{tokens:,} T".encode()
+        size, tokens = self.ids.dtype.itemsize, self.ids.items
+        self.files[2].write(f"bpe-tokenizer|{size}\n{tokens}\n{tokens:,} T".encode())

@@ -2,107 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, BinaryIO, Literal
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "LLM_C_HEADER_BYTES",
     "LLM_C_MAX_TOKENS",
     "ArrayFile",
     "FlatShard",
-    "LlmCShard",
-    "NumpyShard",
+    "Header",
     "llm_c_header",
+    "no_header",
+    "npy_header",
     "write_as",
 ]
 
-LLM_C_HEADER_BYTES = 256 * 4
+_LLM_C_HEADER_BYTES = 256 * 4
 # llm.c's dataloader.h (dataloader_load_batch) casts a position in the file to `int` before it seeks, so no
 # batch may start at 2 GiB or later. Its header counts the ids as an int32, a weaker limit.
-LLM_C_MAX_TOKENS = (2**31 - LLM_C_HEADER_BYTES) // 2
+LLM_C_MAX_TOKENS = (2**31 - _LLM_C_HEADER_BYTES) // 2
 # Values that are converted at once: they stay in the processor's cache until they are written.
 _CONVERTED = 1 << 17
 
 
-class FlatShard:
-    """nanoGPT's files: the ids in sequence, little-endian, without a header.
+# The beginning of a file, given the type of its items and their number.
+Header: TypeAlias = Callable[[np.dtype[Any], int], bytes]
 
-    https://github.com/karpathy/nanoGPT/blob/master/data/openwebtext/prepare.py
+
+def no_header(dtype: np.dtype[Any], items: int) -> bytes:
+    """Return nothing."""
+    return b""
+
+
+def npy_header(dtype: np.dtype[Any], items: int, columns: int | None = None) -> bytes:
+    """Return the header of a file of NumPy.
+
+    https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+
+    Args:
+        dtype: The type of an item.
+        items: The number of items, or of rows.
+        columns: The number of columns, for an array of two dimensions.
     """
-
-    def __init__(self, files: Sequence[BinaryIO], dtype: Literal["uint16", "uint32", "int32"]) -> None:
-        self._dtype = np.dtype(dtype).newbyteorder("<")
-        self._tokens = 0
-        self._file = files[0]
-        self._write_header(self._file)
-        self._header_bytes = self._file.tell()
-
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        """Add documents."""
-        write_as(self._file, ids, self._dtype)
-        self._tokens += len(ids)
-
-    def finish(self) -> None:
-        """Write the header again with the final number of tokens."""
-        self._file.seek(0)
-        self._write_header(self._file)
-
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that the file must have."""
-        return [self._header_bytes + tokens * self._dtype.itemsize]
-
-    def abandon(self) -> None:
-        """Do nothing: the file holds nothing that is not in place."""
-
-    def _write_header(self, file: BinaryIO) -> None:
-        pass
+    # NumPy pads the header for the length of the first axis, so all headers have the same size.
+    shape = (items,) if columns is None else (items, columns)
+    header = BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": dtype.str, "fortran_order": False, "shape": shape})
+    return header.getvalue()
 
 
-class LlmCShard(FlatShard):
-    """llm.c's files: a header, and the ids."""
+def llm_c_header(dtype: np.dtype[Any], items: int) -> bytes:
+    """Return the header of an llm.c file: 256 int32, of which the first are magic, version and number of ids.
 
-    def _write_header(self, file: BinaryIO) -> None:
-        file.write(llm_c_header(self._dtype.itemsize, self._tokens))
+    https://github.com/karpathy/llm.c/blob/master/dev/data/data_common.py: version 1 has ids of 16 bits (its
+    "gpt-2"), version 7 of 32 bits (its "llama-3").
 
-
-class NumpyShard:
-    """A one-dimensional array."""
-
-    def __init__(self, files: Sequence[BinaryIO], dtype: Literal["uint16", "uint32", "int32"]) -> None:
-        self._array = ArrayFile(files[0], np.dtype(dtype))
-
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        """Add documents."""
-        self._array.write(ids)
-
-    def finish(self) -> None:
-        """Write the header again with the final number of tokens."""
-        self._array.finish()
-
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that the file must have."""
-        return [self._array.size(tokens)]
-
-    def abandon(self) -> None:
-        """Do nothing: the file holds nothing that is not in place."""
+    >>> np.frombuffer(llm_c_header(np.dtype("uint16"), 1000), "<i4")[:4].tolist()
+    [20240520, 1, 1000, 0]
+    """
+    header = np.zeros(_LLM_C_HEADER_BYTES // 4, dtype="<i4")
+    magic, version = (20240520, 1) if dtype.itemsize == 2 else (20240801, 7)
+    header[:3] = magic, version, items
+    return header.tobytes()
 
 
 class ArrayFile:
-    """Writes an array of unknown length to `.npy`.
-
-    The format is https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.
+    """Writes an array of unknown length to a file: a header, and the items, little-endian.
 
     Args:
         file: The empty file.
-        dtype: The type of an item; stored little-endian.
-        columns: The number of columns, for an array of two dimensions.
+        dtype: The type of an item.
+        header: Returns the header, whose size does not depend on the number of items.
 
     >>> import io
     >>> file = io.BytesIO()
-    >>> array = ArrayFile(file, np.dtype("uint16"), columns=2)
+    >>> array = ArrayFile(file, "uint16", lambda *of: npy_header(*of, columns=2))
     >>> array.write(np.arange(4).reshape(2, 2))
     >>> array.finish()
     >>> _ = file.seek(0)
@@ -110,35 +87,51 @@ class ArrayFile:
     [[0, 1], [2, 3]]
     """
 
-    def __init__(self, file: BinaryIO, dtype: np.dtype[Any], columns: int | None = None) -> None:
+    def __init__(self, file: BinaryIO, dtype: str, header: Header = npy_header) -> None:
+        self.dtype = np.dtype(dtype).newbyteorder("<")
+        self.items = 0
         self._file = file
-        self._dtype = dtype.newbyteorder("<")
-        self._columns = columns
-        self._rows = 0
-        self._write_header()
-        self._header_bytes = file.tell()
+        self._header = header
+        file.write(header(self.dtype, 0))
 
     def write(self, items: npt.NDArray[Any]) -> None:
-        """Add items, or rows."""
-        write_as(self._file, items, self._dtype)
-        self._rows += len(items)
+        """Add items, or rows of them."""
+        write_as(self._file, items, self.dtype)
+        self.items += len(items)
 
     def finish(self) -> None:
-        """Write the header again with the final length."""
+        """Write the header again with the final number of items."""
+        end = self._file.tell()
         self._file.seek(0)
-        self._write_header()
+        self._file.write(self._header(self.dtype, self.items))
+        self._file.seek(end)
 
-    def size(self, rows: int | None = None) -> int:
-        """Return the size of a file with a number of items or rows; by default with those written."""
-        rows = self._rows if rows is None else rows
-        return self._header_bytes + rows * (self._columns or 1) * self._dtype.itemsize
 
-    def _write_header(self) -> None:
-        # NumPy pads the header for the length of the first axis, so all headers have the same size.
-        shape = (self._rows,) if self._columns is None else (self._rows, self._columns)
-        np.lib.format.write_array_header_1_0(
-            self._file, {"descr": self._dtype.str, "fortran_order": False, "shape": shape}
-        )
+class FlatShard:
+    """Writes the ids in sequence to the first file: the shards of nanoGPT, and a part of most others.
+
+    https://github.com/karpathy/nanoGPT/blob/master/data/openwebtext/prepare.py
+
+    Args:
+        files: The files to write.
+        dtype: The type of an id.
+        header: The beginning of the first file.
+    """
+
+    def __init__(self, files: Sequence[BinaryIO], dtype: str, header: Header = no_header) -> None:
+        self.files = files
+        self.ids = ArrayFile(files[0], dtype, header)
+
+    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+        """Add documents."""
+        self.ids.write(ids)
+
+    def finish(self) -> None:
+        """Write the header again with the final number of ids."""
+        self.ids.finish()
+
+    def abandon(self) -> None:
+        """Do nothing: the files hold nothing that is not in place."""
 
 
 def write_as(file: BinaryIO, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
@@ -159,22 +152,3 @@ def write_as(file: BinaryIO, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> 
         part = values[start : start + _CONVERTED]
         np.copyto(room[: len(part)], part, casting="unsafe")
         file.write(room[: len(part)].data)
-
-
-def llm_c_header(itemsize: int, tokens: int) -> bytes:
-    """Return the header of an llm.c file: 256 int32, of which the first are magic, version and number of ids.
-
-    https://github.com/karpathy/llm.c/blob/master/dev/data/data_common.py: version 1 has ids of 16 bits (its
-    "gpt-2"), version 7 of 32 bits (its "llama-3").
-
-    Args:
-        itemsize: The number of bytes of an id, 2 or 4.
-        tokens: The number of ids.
-
-    >>> np.frombuffer(llm_c_header(2, 1000), "<i4")[:4].tolist()
-    [20240520, 1, 1000, 0]
-    """
-    header = np.zeros(LLM_C_HEADER_BYTES // 4, dtype="<i4")
-    magic, version = (20240520, 1) if itemsize == 2 else (20240801, 7)
-    header[:3] = magic, version, tokens
-    return header.tobytes()

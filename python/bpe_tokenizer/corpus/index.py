@@ -49,10 +49,6 @@ class IndexedShard:
         self._shard.finish()
         self._index.finish()
 
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that each file must have."""
-        return [*self._shard.sizes(documents, tokens), self._index.bytes]
-
     def abandon(self) -> None:
         """Give up the unfinished shard."""
         self._shard.abandon()

@@ -6,14 +6,15 @@ import os
 import pickle
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bpe_tokenizer.atomic import AtomicFile, write_atomically
-from bpe_tokenizer.corpus.flat import llm_c_header
+from bpe_tokenizer.corpus.checksums import read_errors, size_of
+from bpe_tokenizer.corpus.flat import no_header
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.streaming import INDEX, INDEXED_FORMATS, stream_index
 from bpe_tokenizer.errors import CorpusError
@@ -79,21 +80,21 @@ def join_shards(
             read.
         WriteError: A file cannot be written.
     """
-    joined: list[Path] = []
-    sides = _JOINED.get(format, {})
-    header_bytes = len(_header(format, dtype, 0))
-    parts: dict[str, list[Path]] = {}
-    tokens: dict[str, int] = {}
+    sides, kind = _JOINED.get(format, {}), np.dtype(dtype)
+    header = FORMATS[format].header or no_header
+    skip = len(header(kind, 0))
+    parts = {
+        name: [directory / shard for shard in shards if shard.endswith(f".{side}.bin")]
+        for name, side in sides.items()
+    }
+    tokens = {name: sum(size_of(part) - skip for part in its) // kind.itemsize for name, its in parts.items()}
     for name, side in sides.items():
-        parts[name] = [directory / shard for shard in shards if shard.endswith(f".{side}.bin")]
-        tokens[name] = sum(_size(part) - header_bytes for part in parts[name]) // np.dtype(dtype).itemsize
         _check_length(format, side, tokens[name])
-    for name in sides:
-        joined.append(directory / name)
-        _join(joined[-1], parts[name], _header(format, dtype, tokens[name]))
-    joined_ends = tuple(f".{side}.bin" for side in sides.values())
-    others = [directory / shard for shard in shards if not shard.endswith(joined_ends)]
-    return [*others, *joined]
+    for name, its in parts.items():
+        _join(directory / name, its, header(kind, tokens[name]))
+    ends = tuple(f".{side}.bin" for side in sides.values())
+    others = [directory / shard for shard in shards if not shard.endswith(ends)]
+    return [*others, *(directory / name for name in sides)]
 
 
 def training_files(files: list[Path], settings: Mapping[str, Any]) -> list[Path]:
@@ -166,7 +167,7 @@ def _check_length(name: ShardFormatName, side: str, tokens: int) -> None:
 def _join(path: Path, parts: Sequence[Path], header: bytes) -> None:
     """Write the ids of files to one file."""
     skip = len(header)
-    size = skip + sum(_size(part) - skip for part in parts)
+    size = skip + sum(size_of(part) - skip for part in parts)
     with suppress(OSError):
         found = path.stat()
         if found.st_size == size and all(part.stat().st_mtime_ns <= found.st_mtime_ns for part in parts):
@@ -192,28 +193,11 @@ def link(part: Path, path: Path) -> bool:
     return False
 
 
-def _header(name: ShardFormatName, dtype: TokenType, tokens: int) -> bytes:
-    return llm_c_header(np.dtype(dtype).itemsize, tokens) if name == "llm.c" else b""
-
-
-def _size(path: Path) -> int:
-    with _read_errors(path):
-        return path.stat().st_size
-
-
 def _chunks(path: Path, skip: int) -> Iterator[bytes]:
-    with _read_errors(path), path.open("rb") as file:
+    with read_errors(path), path.open("rb") as file:
         file.seek(skip)
         while chunk := file.read(_CHUNK):
             yield chunk
-
-
-@contextmanager
-def _read_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def nanogpt_meta(tokenizer: BPETokenizer) -> bytes:

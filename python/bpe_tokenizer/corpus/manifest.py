@@ -6,15 +6,15 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.atomic import write_errors
-from bpe_tokenizer.corpus.checksums import is_intact
+from bpe_tokenizer.corpus.checksums import is_intact, read_errors
 from bpe_tokenizer.corpus.input_list import inputs_digest
-from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import Position
 
 __all__ = ["MANIFEST", "Files", "Shard", "UnitRecord", "count_of", "manifest_of", "read_json"]
@@ -233,12 +233,11 @@ def read_json(path: Path) -> Any:
     Raises:
         CorpusError: The file cannot be read.
     """
-    try:
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise CorpusError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError):
-        return None
+    with read_errors(path):
+        data = path.read_bytes()
+    with suppress(ValueError, RecursionError):
+        return json.loads(data)
+    return None
 
 
 def count_of(value: object) -> int:

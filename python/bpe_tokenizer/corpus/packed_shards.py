@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import mmap
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.arguments import check_choice, check_integer
 from bpe_tokenizer.corpus.contents import LOSS_BIT
-from bpe_tokenizer.corpus.flat import ArrayFile
+from bpe_tokenizer.corpus.flat import ArrayFile, npy_header
 from bpe_tokenizer.corpus.packing import (
     BestFitPacker,
     ConcatPacker,
@@ -27,13 +26,9 @@ from bpe_tokenizer.corpus.parquet import TableShard
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.streaming import SEQ_LENGTHS, TOKENS, MdsShard
 from bpe_tokenizer.errors import CorpusError, OptionError
-from bpe_tokenizer.readers.columns import import_pyarrow
 
 __all__ = [
-    "PackedMdsShard",
-    "PackedParquetShard",
     "PackedSequences",
-    "PackedShard",
     "check_pack",
     "check_pack_strategy",
     "packed_format",
@@ -64,25 +59,24 @@ def packed_format(
         pad_id: Fills the sequences of `"npy"` that are shorter.
         has_loss: Whether to write which ids count for the loss, those with `LOSS_BIT`.
 
-    Raises:
-        ArgumentTypeError: `size` is not an integer.
-        OptionError: The format has no packed sequences, or the strategy is unknown.
-
     >>> packed_format("npy", 2048).suffixes
     ('.npy', '.cu_seqlens.npy', '.lengths.npy')
     """
-    size = check_pack(name, size)
-    check_pack_strategy(strategy)
+    found = FORMATS[name]
     if name == "npy":
-        return FORMATS[name]._replace(
-            suffixes=(".npy", _BORDERS, _LENGTHS, *([_LOSS_MASK] if has_loss else [])),
-            open=partial(PackedShard, size=size, strategy=strategy, pad_id=pad_id),
-        )
-    if name == "mds":
-        return FORMATS[name]._replace(open=partial(PackedMdsShard, size=size, strategy=strategy))
-    return FORMATS[name]._replace(
-        open=partial(PackedParquetShard, size=size, strategy=strategy, has_loss=has_loss)
-    )
+        found = found._replace(suffixes=(".npy", _BORDERS, _LENGTHS, *([_LOSS_MASK] if has_loss else [])))
+
+    def open_shard(files: Sequence[BinaryIO], dtype: TokenType) -> PackingShard:
+        sequences: _Sequences
+        if name == "npy":
+            sequences = _NumpySequences(files, dtype, size, pad_id)
+        elif name == "mds":
+            sequences = _MdsSequences(files, dtype)
+        else:
+            sequences = _ParquetSequences(files, dtype, size, has_loss)
+        return PackingShard(_PACKERS[strategy](size), sequences)
+
+    return found._replace(open=open_shard)
 
 
 def check_pack(name: ShardFormatName, size: object, shard_tokens: int | None = None) -> int:
@@ -119,74 +113,68 @@ def check_pack_strategy(strategy: object) -> None:
     check_choice("pack_strategy", strategy, list(_PACKERS))
 
 
-class _PackingShard(ABC):
-    """Packs documents into sequences, which `_write_packed` writes."""
+class _Sequences(Protocol):
+    """Writes packed sequences to the files of a shard."""
 
-    _packer: Packer
-    _written: tuple[int, int]
+    def add(self, packed: PackedIds) -> None:
+        """Add sequences."""
+
+    def finish(self) -> None:
+        """Write the end of the files."""
+
+    def abandon(self) -> None:
+        """Give up the unfinished shard."""
+
+
+class PackingShard:
+    """Packs documents into sequences.
+
+    Args:
+        packer: Packs the documents.
+        sequences: Writes the sequences.
+    """
+
+    def __init__(self, packer: Packer, sequences: _Sequences) -> None:
+        self._packer = packer
+        self._sequences = sequences
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents."""
-        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
         for packed in self._packer.add(ids, lengths):
-            self._write_packed(packed)
+            self._sequences.add(packed)
 
-    def _write_rest(self) -> None:
-        """Write the last sequences."""
+    def finish(self) -> None:
+        """Write the last sequences, and the end of the files."""
         for packed in self._packer.finish():
-            self._write_packed(packed)
+            self._sequences.add(packed)
+        self._sequences.finish()
 
-    @abstractmethod
-    def _write_packed(self, packed: PackedIds) -> None: ...
+    def abandon(self) -> None:
+        """Give up the unfinished shard."""
+        self._sequences.abandon()
 
 
-class PackedShard(_PackingShard):
+class _NumpySequences:
     """Writes sequences to `.npy`, an array of `size` columns, and their borders to two more arrays.
 
     `PackedSequences` reads them. `.cu_seqlens.npy` has the borders of all pieces and of all sequences, as
     positions in the flattened array, int64. `.lengths.npy` has the number of ids of each sequence, int32; the
     rest of its row is padding. A fourth file, `.loss_mask.npy`, has which ids count for the loss.
-
-    Args:
-        files: The three or four files.
-        dtype: The type of an id.
-        size: The number of ids of a sequence.
-        strategy: How documents are packed.
-        pad_id: Fills sequences that are shorter.
     """
 
-    def __init__(
-        self, files: Sequence[BinaryIO], dtype: TokenType, *, size: int, strategy: PackStrategy, pad_id: int
-    ) -> None:
+    def __init__(self, files: Sequence[BinaryIO], dtype: str, size: int, pad_id: int) -> None:
         self._size = size
         self._pad_id = pad_id
-        self._packer = _PACKERS[strategy](size)
-        self._ids = ArrayFile(files[0], np.dtype(dtype), columns=size)
-        self._borders = ArrayFile(files[1], np.dtype("int64"))
-        self._lengths = ArrayFile(files[2], np.dtype("int32"))
+        header = partial(npy_header, columns=size)
+        self._ids = ArrayFile(files[0], dtype, header)
+        self._borders = ArrayFile(files[1], "int64")
+        self._lengths = ArrayFile(files[2], "int32")
         # Of conversations.
-        self._loss = [ArrayFile(file, np.dtype(bool), columns=size) for file in files[3:]]
+        self._loss = [ArrayFile(file, "bool", header) for file in files[3:]]
         self._borders.write(np.zeros(1, dtype=np.int64))
-        self._sequences = 0
-        self._written = (0, 0)
 
-    def finish(self) -> None:
-        """Write the last sequences, and the headers."""
-        self._write_rest()
-        for array in (self._ids, self._borders, self._lengths, *self._loss):
-            array.finish()
-
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that each file must have."""
-        if (documents, tokens) != self._written:
-            return [-1] * (3 + len(self._loss))
-        return [each.size() for each in (self._ids, self._borders, self._lengths, *self._loss)]
-
-    def abandon(self) -> None:
-        """Do nothing: the files hold nothing that is not in place."""
-
-    def _write_packed(self, packed: PackedIds) -> None:
-        lengths = packed.lengths
+    def add(self, packed: PackedIds) -> None:
+        lengths, before = packed.lengths, self._ids.items * self._size
         rows = np.full((len(lengths), self._size), self._pad_id, dtype=np.uint32)
         is_used = np.arange(self._size) < lengths[:, None]
         rows[is_used] = packed.ids
@@ -199,116 +187,80 @@ class PackedShard(_PackingShard):
         padding = np.cumsum(self._size - lengths) - (self._size - lengths)
         ends = np.cumsum(packed.pieces) + np.repeat(padding, packed.counts)
         sequence_ends = self._size * np.arange(1, len(lengths) + 1)
-        self._borders.write(np.union1d(ends, sequence_ends) + self._sequences * self._size)
-        self._sequences += len(lengths)
+        self._borders.write(np.union1d(ends, sequence_ends) + before)
+
+    def finish(self) -> None:
+        for array in (self._ids, self._borders, self._lengths, *self._loss):
+            array.finish()
+
+    def abandon(self) -> None:
+        pass
 
 
-class PackedParquetShard(_PackingShard, TableShard):
+class _ParquetSequences(TableShard):
     """Writes a row for each sequence, without padding.
 
     The columns are `input_ids`, the lengths of its pieces as `seq_lengths` (which TRL's collator reads), and
-    `position_ids` that start at 0 in each piece (which models of transformers read).
-
-    Args:
-        files: The file.
-        dtype: The type of an id: `uint32`.
-        size: The number of ids of a sequence.
-        strategy: How documents are packed.
-        has_loss: Whether there is a column `labels`: the ids that count for the loss, and -100.
+    `position_ids` that start at 0 in each piece (which models of transformers read); of conversations also
+    `labels`: the ids that count for the loss, and -100.
     """
 
-    def __init__(
-        self,
-        files: Sequence[BinaryIO],
-        dtype: TokenType,
-        *,
-        size: int,
-        strategy: PackStrategy,
-        has_loss: bool = False,
-    ) -> None:
-        pyarrow = import_pyarrow()
-        self._types = {
-            "input_ids": pyarrow.uint32(),
-            "seq_lengths": pyarrow.int32(),
-            "position_ids": pyarrow.int32(),
-            **({"labels": pyarrow.int32()} if has_loss else {}),
-        }
+    def __init__(self, files: Sequence[BinaryIO], dtype: str, size: int, has_loss: bool) -> None:
+        items = {"input_ids": dtype, "seq_lengths": "int32", "position_ids": "int32"}
         super().__init__(
             files[0],
-            self._types,
+            {**items, "labels": "int32"} if has_loss else items,
             use_dictionary=["input_ids.list.element", "seq_lengths.list.element"],
             # Runs of successive numbers take no space as differences.
             column_encoding={"position_ids.list.element": "DELTA_BINARY_PACKED"},
         )
-        self._packer = _PACKERS[strategy](size)
+        self._has_loss = has_loss
         self._rows_of_group = max(_ROW_GROUP_TOKENS // size, 1)
-        self._held: list[dict[str, Any]] = []
+        self._held: list[Any] = []
         self._held_rows = 0
 
+    def add(self, packed: PackedIds) -> None:
+        ids, lengths = packed.ids, packed.lengths
+        labels = {}
+        if self._has_loss:
+            ids = ids & ~LOSS_BIT
+            found = np.where(packed.ids >= LOSS_BIT, ids.astype(np.int32), np.int32(_NO_LABEL))
+            labels["labels"] = (found, lengths)
+        rows = self.rows(
+            input_ids=(ids, lengths),
+            seq_lengths=(packed.pieces, packed.counts),
+            position_ids=(position_ids(packed), lengths),
+            **labels,
+        )
+        self._held.append(rows)
+        self._held_rows += len(rows)
+        self._write_row_groups(self._rows_of_group)
+
     def finish(self) -> None:
-        """Write the last row group and the footer."""
-        self._write_rest()
         self._write_row_groups(1)
         super().finish()
-
-    def _write_packed(self, packed: PackedIds) -> None:
-        pyarrow = self._pyarrow
-        of_ids = np.concatenate([[0], np.cumsum(packed.lengths)]).astype(np.int32)
-        of_pieces = np.concatenate([[0], np.cumsum(packed.counts)]).astype(np.int32)
-        columns: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.int32]]] = {
-            "input_ids": (packed.ids, of_ids),
-            "seq_lengths": (packed.pieces, of_pieces),
-            "position_ids": (position_ids(packed), of_ids),
-        }
-        if "labels" in self._types:
-            ids = packed.ids & ~LOSS_BIT
-            labels = np.where(packed.ids >= LOSS_BIT, ids.astype(np.int32), np.int32(_NO_LABEL))
-            columns["input_ids"], columns["labels"] = (ids, of_ids), (labels, of_ids)
-        arrays = {
-            name: pyarrow.ListArray.from_arrays(
-                pyarrow.array(offsets), pyarrow.array(values, self._types[name])
-            )
-            for name, (values, offsets) in columns.items()
-        }
-        self._held.append(pyarrow.table(arrays))
-        self._held_rows += len(packed.counts)
-        self._write_row_groups(self._rows_of_group)
 
     def _write_row_groups(self, least: int) -> None:
         """Write the rows that are held, as long as there are `least`."""
         while self._held_rows >= least:
             table = self._pyarrow.concat_tables(self._held)
             number = min(self._rows_of_group, self._held_rows)
-            self._table.write_table(table.slice(0, number).combine_chunks(), row_group_size=number)
+            self.write_row_group(table.slice(0, number).combine_chunks())
             self._held_rows -= number
             self._held = [table.slice(number)] if self._held_rows else []
 
 
-class PackedMdsShard(_PackingShard, MdsShard):
-    """Writes a sample for each sequence: `tokens` without padding, and `seq_lengths` of its pieces.
+class _MdsSequences:
+    """Writes a sample for each sequence: `tokens` without padding, and `seq_lengths` of its pieces."""
 
-    Args:
-        files: The file.
-        dtype: The type of an id.
-        size: The number of ids of a sequence.
-        strategy: How documents are packed.
-    """
+    def __init__(self, files: Sequence[BinaryIO], dtype: str) -> None:
+        self._samples = MdsShard(files, dtype, (SEQ_LENGTHS, TOKENS))
+        self.finish, self.abandon = self._samples.finish, self._samples.abandon
 
-    def __init__(
-        self, files: Sequence[BinaryIO], dtype: TokenType, *, size: int, strategy: PackStrategy
-    ) -> None:
-        super().__init__(files, dtype, (SEQ_LENGTHS, TOKENS))
-        self._packer = _PACKERS[strategy](size)
-
-    def finish(self) -> None:
-        """Write the last sequences, and the positions of all."""
-        self._write_rest()
-        super().finish()
-
-    def _write_packed(self, packed: PackedIds) -> None:
+    def add(self, packed: PackedIds) -> None:
         pieces = np.split(packed.pieces, np.cumsum(packed.counts)[:-1])
         for lengths, ids in zip(pieces, np.split(packed.ids, np.cumsum(packed.lengths)[:-1]), strict=True):
-            self._add(lengths, ids)
+            self._samples.add(lengths, ids)
 
 
 class PackedSequences(NamedTuple):

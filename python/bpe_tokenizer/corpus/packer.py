@@ -176,7 +176,7 @@ class ShardPacker:
             return
         with write_errors(self._store.directory.path):
             self._writer.finish()
-        sizes = self._writer.sizes(self._documents, self._tokens)
+            sizes = [file.stream.tell() for file in self._files]
         skipped = [row for row in self._skipped if row[:2] < self._end[:2]]
         counts = zip(self._source_names, self._of_sources.tolist(), strict=True)
         sources = {name: (documents, tokens) for name, (documents, tokens) in counts if documents}

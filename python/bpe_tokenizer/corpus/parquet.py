@@ -19,31 +19,38 @@ _ROW_GROUP_TOKENS = 1 << 20
 
 
 class TableShard:
-    """A shard that is a Parquet file with columns of lists.
+    """A Parquet file with columns of lists.
 
     Args:
         file: The file to write.
-        items: The type of the items of each column.
+        items: The type of the items of each column, by its name in pyarrow.
         options: More options of pyarrow's `ParquetWriter`.
     """
 
-    def __init__(self, file: BinaryIO, items: Mapping[str, Any], **options: Any) -> None:
+    def __init__(self, file: BinaryIO, items: Mapping[str, str], **options: Any) -> None:
         self._pyarrow = import_pyarrow()
-        schema = self._pyarrow.schema([(name, self._pyarrow.list_(kind)) for name, kind in items.items()])
-        self._file = file
+        self._items = {name: getattr(self._pyarrow, kind)() for name, kind in items.items()}
+        schema = self._pyarrow.schema(
+            [(name, self._pyarrow.list_(kind)) for name, kind in self._items.items()]
+        )
         self._table = self._pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", **options)
-        # Documents and ids.
-        self._written = (0, 0)
-        self._bytes = 0
+
+    def rows(self, **columns: tuple[npt.NDArray[Any], npt.NDArray[np.int64]]) -> Any:
+        """Return rows as a table of pyarrow: of each column the items, and how many of them each row has."""
+        arrays = {}
+        for name, (items, lengths) in columns.items():
+            offsets = self._pyarrow.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+            values = self._pyarrow.array(items, self._items[name])
+            arrays[name] = self._pyarrow.ListArray.from_arrays(offsets, values)
+        return self._pyarrow.table(arrays)
+
+    def write_row_group(self, rows: Any) -> None:
+        """Write a table as a row group."""
+        self._table.write_table(rows, row_group_size=len(rows))
 
     def finish(self) -> None:
         """Write the footer."""
         self._table.close()
-        self._bytes = self._file.tell()
-
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that the file must have, which its compression decides."""
-        return [self._bytes if (documents, tokens) == self._written else -1]
 
     def abandon(self) -> None:
         """Close the unfinished table."""
@@ -61,23 +68,16 @@ class ParquetShard(TableShard):
     """
 
     def __init__(self, files: Sequence[BinaryIO], dtype: str) -> None:
-        super().__init__(files[0], {"input_ids": import_pyarrow().uint32()})
+        super().__init__(files[0], {"input_ids": dtype})
         self._row_groups = DocumentGroups(_ROW_GROUP_TOKENS)
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents. The row groups do not depend on how the documents are divided into calls."""
-        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
         for group in self._row_groups.add(ids, lengths):
-            self._write_row_group(*group)
+            self.write_row_group(self.rows(input_ids=group))
 
     def finish(self) -> None:
         """Write the last row group and the footer."""
         for group in self._row_groups.finish():
-            self._write_row_group(*group)
+            self.write_row_group(self.rows(input_ids=group))
         super().finish()
-
-    def _write_row_group(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
-        pyarrow = self._pyarrow
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        rows = pyarrow.ListArray.from_arrays(pyarrow.array(offsets), pyarrow.array(ids, pyarrow.uint32()))
-        self._table.write_table(pyarrow.table({"input_ids": rows}), row_group_size=len(rows))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 
 from bpe_tokenizer.corpus.document_ends import DatatroveShard, OlmoShard
-from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, FlatShard, LlmCShard, NumpyShard
+from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, FlatShard, Header, llm_c_header, no_header, npy_header
 from bpe_tokenizer.corpus.megatron import MegatronShard
 from bpe_tokenizer.corpus.parquet import ParquetShard
-from bpe_tokenizer.corpus.streaming import LITDATA_MAX_TOKENS, MDS_MAX_TOKENS, LitdataShard, MdsShard
+from bpe_tokenizer.corpus.streaming import LITDATA_MAX_TOKENS, MDS_MAX_TOKENS, MdsShard, litdata_header
 from bpe_tokenizer.errors import OptionError
 
 __all__ = ["FORMATS", "ShardFormat", "ShardFormatName", "ShardWriter", "TokenType", "choose_token_type"]
@@ -37,9 +38,6 @@ class ShardWriter(Protocol):
     def finish(self) -> None:
         """Write the end of the files."""
 
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that each file of a finished shard must have."""
-
     def abandon(self) -> None:
         """Give up the unfinished shard."""
 
@@ -53,6 +51,7 @@ class ShardFormat(NamedTuple):
         open: Returns the writer of a shard, given its empty files and the type of an id.
         max_tokens: The maximum number of ids in a shard.
         max_document_tokens: The maximum number of ids in a document.
+        header: What is before the ids in the first file; None if that has more than a sequence of ids.
     """
 
     suffixes: tuple[str, ...]
@@ -60,28 +59,29 @@ class ShardFormat(NamedTuple):
     open: Callable[[Sequence[BinaryIO], TokenType], ShardWriter]
     max_tokens: int = _UNLIMITED
     max_document_tokens: int = _UNLIMITED
+    header: Header | None = no_header
 
 
+def _with_header(
+    header: Header, suffix: str, types: tuple[TokenType, ...], most: int = _UNLIMITED
+) -> ShardFormat:
+    return ShardFormat((suffix,), types, partial(FlatShard, header=header), most, most, header)
+
+
+_UINT: tuple[TokenType, ...] = ("uint16", "uint32")
+_INT: tuple[TokenType, ...] = ("uint16", "int32")
 FORMATS: dict[ShardFormatName, ShardFormat] = {
-    "nanogpt": ShardFormat((".bin",), ("uint16", "uint32"), FlatShard),
-    "llm.c": ShardFormat(
-        (".bin",), ("uint16", "uint32"), LlmCShard, LLM_C_MAX_TOKENS, max_document_tokens=LLM_C_MAX_TOKENS
-    ),
+    "nanogpt": _with_header(no_header, ".bin", _UINT),
+    "llm.c": _with_header(llm_c_header, ".bin", _UINT, LLM_C_MAX_TOKENS),
     # The length of a sequence is an int32; positions are int64.
-    "megatron": ShardFormat(
-        (".bin", ".idx"), ("uint16", "int32"), MegatronShard, max_document_tokens=2**31 - 1
-    ),
-    "npy": ShardFormat((".npy",), ("uint16", "uint32"), NumpyShard),
+    "megatron": ShardFormat((".bin", ".idx"), _INT, MegatronShard, max_document_tokens=2**31 - 1),
+    "npy": _with_header(npy_header, ".npy", _UINT),
     # Readers that make one list array of the column have offsets of int32.
-    "parquet": ShardFormat(
-        (".parquet",), ("uint32",), ParquetShard, max_tokens=2**31 - 1, max_document_tokens=2**31 - 1
-    ),
-    "olmo": ShardFormat((".npy", ".csv.gz"), ("uint16", "uint32"), OlmoShard),
-    "datatrove": ShardFormat((".ds", ".ds.index", ".ds.metadata"), ("uint16", "uint32"), DatatroveShard),
-    "mds": ShardFormat((".mds",), ("uint16", "int32"), MdsShard, MDS_MAX_TOKENS, 2**29),
-    "litdata": ShardFormat(
-        (".bin",), ("uint16", "int32"), LitdataShard, LITDATA_MAX_TOKENS, LITDATA_MAX_TOKENS
-    ),
+    "parquet": ShardFormat((".parquet",), ("uint32",), ParquetShard, 2**31 - 1, 2**31 - 1, None),
+    "olmo": ShardFormat((".npy", ".csv.gz"), _UINT, OlmoShard),
+    "datatrove": ShardFormat((".ds", ".ds.index", ".ds.metadata"), _UINT, DatatroveShard),
+    "mds": ShardFormat((".mds",), _INT, MdsShard, MDS_MAX_TOKENS, 2**29, None),
+    "litdata": _with_header(litdata_header, ".bin", _INT, LITDATA_MAX_TOKENS),
 }
 
 

@@ -9,24 +9,23 @@ import tempfile
 from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus.flat import FlatShard
+from bpe_tokenizer.corpus.checksums import read_errors, size_of
 from bpe_tokenizer.errors import CorpusError
 
 __all__ = [
     "INDEX",
     "INDEXED_FORMATS",
-    "LITDATA_HEADER_BYTES",
     "LITDATA_MAX_TOKENS",
     "MDS_MAX_TOKENS",
     "SEQ_LENGTHS",
     "TOKENS",
-    "LitdataShard",
     "MdsShard",
+    "litdata_header",
     "stream_index",
 ]
 
@@ -39,8 +38,7 @@ _MAX_BYTES = 2**32 - 1
 MDS_MAX_TOKENS = 200_000_000
 # A chunk of litdata is one item: the number of items, its start and its end.
 _LITDATA_HEADER = struct.Struct("<III")
-LITDATA_HEADER_BYTES = _LITDATA_HEADER.size
-LITDATA_MAX_TOKENS = (_MAX_BYTES - LITDATA_HEADER_BYTES) // 4
+LITDATA_MAX_TOKENS = (_MAX_BYTES - _LITDATA_HEADER.size) // 4
 # The numbers of types in litdata's constants.py. PyTorch's list has no uint16.
 _LITDATA_TYPES = {"uint16": "no_header_numpy:5", "int32": "no_header_tensor:16"}
 # What its `treespec_dumps` returns for an item that is one array.
@@ -62,10 +60,7 @@ class MdsShard:
         columns: The columns, in alphabetical order.
     """
 
-    def __init__(
-        self, files: Sequence[BinaryIO], dtype: Literal["uint16", "uint32", "int32"],
-        columns: Sequence[str] = (TOKENS,),
-    ) -> None:  # fmt: skip
+    def __init__(self, files: Sequence[BinaryIO], dtype: str, columns: Sequence[str] = (TOKENS,)) -> None:
         self._file = files[0]
         self._types = [np.dtype(_column_type(name, dtype)).newbyteorder("<") for name in columns]
         self._config = json.dumps(_mds_config(dtype, columns), sort_keys=True).encode()
@@ -73,18 +68,16 @@ class MdsShard:
         directory = Path(name).parent if isinstance(name, (str, Path)) else None
         self._samples = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 (`finish` and `abandon` close it)
         self._sizes = array("I")
-        self._written = (0, 0)
-        self._bytes = 0
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents."""
-        self._written = (self._written[0] + len(lengths), self._written[1] + len(ids))
         end = 0
         for length in lengths.tolist():
-            self._add(ids[end : end + length])
+            self.add(ids[end : end + length])
             end += length
 
-    def _add(self, *columns: npt.NDArray[Any]) -> None:
+    def add(self, *columns: npt.NDArray[Any]) -> None:
+        """Add a sample, of an array for each column."""
         arrays = [_mds_array(values.astype(kind)) for values, kind in zip(columns, self._types, strict=True)]
         sample = struct.pack(f"<{len(arrays)}I", *map(len, arrays)) + b"".join(arrays)
         self._samples.write(sample)
@@ -95,10 +88,9 @@ class MdsShard:
         count = len(self._sizes)
         start = 4 + 4 * (count + 1) + len(self._config)
         ends = start + np.cumsum([0, *self._sizes], dtype=np.int64)
-        self._bytes = int(ends[-1])
-        if self._bytes > _MAX_BYTES:
+        if ends[-1] > _MAX_BYTES:
             raise CorpusError(
-                f"a shard of mds has {self._bytes:,} bytes, and its positions are 32 bits; start again with "
+                f"a shard of mds has {ends[-1]:,} bytes, and its positions are 32 bits; start again with "
                 "fewer shard_tokens and overwrite=True (--shard-tokens, --overwrite)"
             )
         self._file.write(struct.pack("<I", count) + ends.astype("<u4").tobytes() + self._config)
@@ -106,24 +98,17 @@ class MdsShard:
         shutil.copyfileobj(self._samples, self._file, 1 << 20)
         self._samples.close()
 
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that the file must have."""
-        return [self._bytes if (documents, tokens) == self._written else -1]
-
     def abandon(self) -> None:
         """Close the temporary file, which has no name."""
         self._samples.close()
 
 
-class LitdataShard(FlatShard):
-    """A chunk of litdata with one item: the ids of all documents, which its `TokensLoader` cuts.
+def litdata_header(dtype: np.dtype[Any], items: int) -> bytes:
+    """Return the beginning of a chunk of litdata with one item: the ids, which its `TokensLoader` cuts.
 
     https://github.com/Lightning-AI/litdata, src/litdata/streaming/writer.py (`_create_chunk`).
     """
-
-    def _write_header(self, file: BinaryIO) -> None:
-        size = self._tokens * self._dtype.itemsize
-        file.write(_LITDATA_HEADER.pack(1, LITDATA_HEADER_BYTES, LITDATA_HEADER_BYTES + size))
+    return _LITDATA_HEADER.pack(1, _LITDATA_HEADER.size, _LITDATA_HEADER.size + items * dtype.itemsize)
 
 
 def stream_index(files: Sequence[Path], settings: Mapping[str, Any]) -> bytes:
@@ -137,26 +122,24 @@ def stream_index(files: Sequence[Path], settings: Mapping[str, Any]) -> bytes:
         CorpusError: A file cannot be read.
     """
     dtype = settings["dtype"]
-    try:
-        if settings["format"] == "mds":
-            columns = (TOKENS,) if settings["pack"] is None else (SEQ_LENGTHS, TOKENS)
-            config = _mds_config(dtype, columns)
-            index: Any = {"version": 2, "shards": [_mds_entry(path, config) for path in files]}
-        else:
-            index = {
-                "chunks": [_litdata_entry(path, np.dtype(dtype).itemsize) for path in files],
-                "config": {
-                    "chunk_bytes": max(path.stat().st_size for path in files),
-                    "chunk_size": None,
-                    "compression": None,
-                    "data_format": [_LITDATA_TYPES[dtype]],
-                    "data_spec": _LITDATA_LEAF,
-                    "encryption": None,
-                    "item_loader": "TokensLoader",
-                },
-            }
-    except OSError as error:
-        raise CorpusError(f"{error.filename}: cannot be read: {error.strerror or error}") from error
+    if settings["format"] == "mds":
+        columns = (TOKENS,) if settings["pack"] is None else (SEQ_LENGTHS, TOKENS)
+        config = _mds_config(dtype, columns)
+        index: Any = {"version": 2, "shards": [_mds_entry(path, config) for path in files]}
+    else:
+        chunks = [_litdata_entry(path, np.dtype(dtype).itemsize) for path in files]
+        index = {
+            "chunks": chunks,
+            "config": {
+                "chunk_bytes": max(each["chunk_bytes"] for each in chunks),
+                "chunk_size": None,
+                "compression": None,
+                "data_format": [_LITDATA_TYPES[dtype]],
+                "data_spec": _LITDATA_LEAF,
+                "encryption": None,
+                "item_loader": "TokensLoader",
+            },
+        }
     return (json.dumps(index, sort_keys=True) + "\n").encode()
 
 
@@ -184,13 +167,13 @@ def _mds_array(values: npt.NDArray[Any]) -> bytes:
 
 
 def _mds_entry(path: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    with path.open("rb") as file:
+    with read_errors(path), path.open("rb") as file:
         (samples,) = struct.unpack("<I", file.read(4))
-    stored = {"basename": path.name, "bytes": path.stat().st_size, "hashes": {}}
+    stored = {"basename": path.name, "bytes": size_of(path), "hashes": {}}
     return {**config, "samples": samples, "raw_data": stored, "zip_data": None}
 
 
 def _litdata_entry(path: Path, itemsize: int) -> dict[str, Any]:
-    size = path.stat().st_size
-    tokens = (size - LITDATA_HEADER_BYTES) // itemsize
+    size = size_of(path)
+    tokens = (size - _LITDATA_HEADER.size) // itemsize
     return {"chunk_bytes": size, "chunk_size": 1, "dim": tokens, "filename": path.name}

@@ -129,8 +129,6 @@ class SplitShard:
 
     def __init__(self, training: ShardWriter, validation: ShardWriter) -> None:
         self._writers = (training, validation)
-        # The documents and ids of each.
-        self._written = [(0, 0), (0, 0)]
 
     def write(
         self,
@@ -148,39 +146,21 @@ class SplitShard:
             origins: What an index has of each document.
         """
         if validation is None or not validation.any():
-            self._write(0, ids, lengths, *origins)
+            self._writers[0].write(ids, lengths, *origins)
             return
-        for side, chosen in enumerate((~validation, validation)):
+        for writer, chosen in zip(self._writers, (~validation, validation), strict=True):
             selected = (list(compress(each, chosen)) for each in origins)
-            self._write(side, *select_documents(ids, lengths, chosen), *selected)
+            writer.write(*select_documents(ids, lengths, chosen), *selected)
 
     def finish(self) -> None:
         """Write the end of the files."""
         for writer in self._writers:
             writer.finish()
 
-    def sizes(self, documents: int, tokens: int) -> list[int]:
-        """Return the size that each file must have."""
-        if (documents, tokens) != tuple(map(sum, zip(*self._written, strict=True))):
-            return [-1] * sum(len(writer.sizes(0, 0)) for writer in self._writers)
-        return [
-            size
-            for writer, written in zip(self._writers, self._written, strict=True)
-            for size in writer.sizes(*written)
-        ]
-
     def abandon(self) -> None:
         """Give up the unfinished shard."""
         for writer in self._writers:
             writer.abandon()
-
-    def _write(
-        self, side: int, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64], *origins: Sequence[str]
-    ) -> None:
-        if len(lengths):
-            self._writers[side].write(ids, lengths, *origins)
-            documents, tokens = self._written[side]
-            self._written[side] = (documents + len(lengths), tokens + len(ids))
 
 
 def split_format(shard_format: ShardFormat) -> ShardFormat:
