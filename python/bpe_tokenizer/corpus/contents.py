@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.arguments import check_choice
 from bpe_tokenizer.corpus.checksums import digest
-from bpe_tokenizer.errors import ChatTemplateError, CorpusError, OptionError, TokenizerError
+from bpe_tokenizer.errors import ChatTemplateError, CorpusError, TokenizerError
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers import BadRow, DocumentBatch
 from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["LOSS_BIT", "Content", "ValueEncoder", "ValueOptions", "check_content", "template_digest"]
+__all__ = ["LOSS_BIT", "Content", "ValueEncoder", "ValueOptions", "template_digest"]
 
 Content: TypeAlias = Literal["text", "messages", "ids"]
 
-# A template begins and ends a conversation itself, and takes texts as contents, never as markup.
-_MEANINGLESS: dict[Content, set[str]] = {
-    "text": {"chat_template"},
-    "messages": {"bos_token", "eos_token", "allowed_special"},
-    "ids": {"chat_template", "allowed_special"},
-}
 # Until a shard is written, an id of a conversation has this bit if it counts for the loss.
 LOSS_BIT = np.uint32(1 << 31)
 
@@ -125,30 +118,6 @@ class ValueEncoder:
 def _value_of(text: str) -> Any:
     with suppress(json.JSONDecodeError):  # None is neither a conversation nor a list of ids
         return json.loads(text)
-
-
-def check_content(content: object, format_name: str, pack: int | None, given: Mapping[str, object]) -> None:
-    """Check the option `content`.
-
-    Args:
-        content: The option.
-        format_name: The format.
-        pack: The option.
-        given: Other options that are not as by default.
-
-    Raises:
-        OptionError: It is unknown, an option has no meaning for it, or the format has no place for what
-            counts for the loss.
-    """
-    check_choice("content", content, get_args(Content))
-    others = _MEANINGLESS[cast("Content", content)].intersection(given)
-    if others:
-        raise OptionError(f"{min(others)} has no meaning with content={content!r}; leave it out")
-    if content == "messages" and (pack is None or format_name not in ("npy", "parquet")):
-        raise OptionError(
-            "conversations have tokens that do not count for the loss, which only packed 'npy' and 'parquet' "
-            "can tell; give one of these formats and pack (--format npy --pack N)"
-        )
 
 
 def template_digest(tokenizer: BPETokenizer, chat_template: str | None) -> str:

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.arguments import check_choice, check_integer
 from bpe_tokenizer.corpus.contents import LOSS_BIT
 from bpe_tokenizer.corpus.flat import ArrayFile, npy_header
 from bpe_tokenizer.corpus.packing import (
@@ -25,12 +24,10 @@ from bpe_tokenizer.corpus.packing import (
 from bpe_tokenizer.corpus.parquet import TableShard
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.streaming import SEQ_LENGTHS, TOKENS, MdsShard
-from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.errors import CorpusError
 
 __all__ = [
     "PackedSequences",
-    "check_pack",
-    "check_pack_strategy",
     "packed_format",
 ]
 
@@ -77,40 +74,6 @@ def packed_format(
         return PackingShard(_PACKERS[strategy](size), sequences)
 
     return found._replace(open=open_shard)
-
-
-def check_pack(name: ShardFormatName, size: object, shard_tokens: int | None = None) -> int:
-    """Return the argument `pack`.
-
-    Args:
-        name: The format.
-        size: The argument.
-        shard_tokens: The maximum number of ids of a shard.
-
-    Raises:
-        ArgumentTypeError: It is not an integer.
-        OptionError: It is out of range, or the format has no packed sequences.
-    """
-    number = check_integer("pack", size, 2, maximum=2**31 - 1)
-    if name not in ("npy", "parquet", "mds"):
-        raise OptionError(
-            f"{name} has no packed sequences: its readers take a stream of ids and cut it themselves; pack "
-            "into 'npy', 'parquet' or 'mds'"
-        )
-    if shard_tokens is not None and shard_tokens < number:
-        raise OptionError(
-            f"pack is {number:,} and shard_tokens is {shard_tokens:,}; a shard holds at least one sequence"
-        )
-    return number
-
-
-def check_pack_strategy(strategy: object) -> None:
-    """Check the argument `pack_strategy`.
-
-    Raises:
-        OptionError: It is unknown.
-    """
-    check_choice("pack_strategy", strategy, list(_PACKERS))
 
 
 class _Sequences(Protocol):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
 
-from bpe_tokenizer.arguments import check_flag, check_integer
+from bpe_tokenizer.arguments import check_choice, check_flag, check_integer
 from bpe_tokenizer.corpus.checksums import digest
-from bpe_tokenizer.corpus.contents import Content, ValueOptions, check_content, template_digest
+from bpe_tokenizer.corpus.contents import Content, ValueOptions, template_digest
 from bpe_tokenizer.corpus.index import indexed_format
 from bpe_tokenizer.corpus.mixture import Source
 from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
-from bpe_tokenizer.corpus.packed_shards import check_pack, check_pack_strategy, packed_format
+from bpe_tokenizer.corpus.packed_shards import packed_format
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType, choose_token_type
 from bpe_tokenizer.corpus.streaming import INDEX, INDEXED_FORMATS
@@ -29,30 +30,41 @@ if TYPE_CHECKING:
 
 __all__ = ["CorpusSettings"]
 
+# The options of reading that the shards depend on: not `on_error`.
+_READ = ("input_format", "documents", "separator", "field")
+# A template begins and ends a conversation itself, and takes texts as contents, never as markup.
+_MEANINGLESS: dict[Content, set[str]] = {
+    "text": {"chat_template"},
+    "messages": {"bos_token", "eos_token", "allowed_special"},
+    "ids": {"chat_template", "allowed_special"},
+}
+
 
 @dataclass(frozen=True)
 class CorpusSettings:
     """The settings of a run, checked. They can be pickled.
 
+    Those that `ShardOptions` has too are described there; None is none. Their order is that in `plan.json`.
+
     Args:
-        read: How the documents are read.
         format: The format of the shards.
         dtype: The type of an id.
         shard_tokens: Maximum number of ids in a shard with several documents.
-        eos_id: The id after each document; None for none.
+        eos_id: The id after each document.
         allowed_special: The special tokens to recognise in documents.
-        tokenizer: The SHA-256 of the tokenizer.
-        shuffle: The seed of the order of the documents; None for their own order.
-        val_fraction: The part of the documents that is for validation; None for no division.
-        pack: The number of ids of a packed sequence; None for no packing.
+        read: How the documents are read.
+        shuffle: The seed.
+        val_fraction: The part for validation.
+        pack: The number of ids of a sequence.
         pack_strategy: How documents are packed.
         pad_id: Fills packed sequences that are shorter.
-        bos_id: The id before each document; None for none.
+        tokenizer: The SHA-256 of the tokenizer.
+        bos_id: The id before each document.
         min_document_tokens: A document with fewer ids is skipped.
         max_document_tokens: A document with more ids is skipped.
-        sample: The part of the documents that is taken; None for all.
-        limit: The number of documents that are taken; None for all.
-        max_tokens: The number of ids that are taken; None for all.
+        sample: The part that is taken.
+        limit: The number of documents that are taken.
+        max_tokens: The number of ids that are taken.
         index: Whether each shard has an index of its documents.
         content: What a row holds.
         chat_template: The template of conversations; None for the tokenizer's own.
@@ -65,28 +77,28 @@ class CorpusSettings:
     ('uint16', 100000000, 256)
     """
 
-    read: ReadOptions
     format: ShardFormatName
     dtype: TokenType
     shard_tokens: int
     eos_id: int | None
     allowed_special: str | tuple[str, ...]
+    read: ReadOptions
+    shuffle: int | None
+    val_fraction: float | None
+    pack: int | None
+    pack_strategy: PackStrategy
+    pad_id: int
     tokenizer: str
-    shuffle: int | None = None
-    val_fraction: float | None = None
-    pack: int | None = None
-    pack_strategy: PackStrategy = "concat"
-    pad_id: int = 0
-    bos_id: int | None = None
-    min_document_tokens: int | None = None
-    max_document_tokens: int | None = None
-    sample: float | None = None
-    limit: int | None = None
-    max_tokens: int | None = None
-    index: bool = False
-    content: Content = "text"
-    chat_template: str | None = None
-    template: str | None = None
+    bos_id: int | None
+    min_document_tokens: int | None
+    max_document_tokens: int | None
+    sample: float | None
+    limit: int | None
+    max_tokens: int | None
+    index: bool
+    content: Content
+    chat_template: str | None
+    template: str | None
     sources: tuple[Source, ...] = ()
 
     @classmethod
@@ -105,67 +117,33 @@ class CorpusSettings:
             read: How documents are found in files.
             format: The format of the shards.
         """
-        chosen = pick(ShardOptions, options)
-        shuffle, val_fraction, pack = chosen.shuffle, chosen.val_fraction, chosen.pack
         if not isinstance(tokenizer, BPETokenizer):
             raise ArgumentTypeError(f"tokenizer must be a BPETokenizer, not {type(tokenizer).__name__}")
         if format not in FORMATS:
             raise OptionError(f"format is {format!r}; it must be one of {', '.join(map(repr, FORMATS))}")
-        allowed = chosen.allowed_special
-        limit = FORMATS[format].max_tokens
-        if chosen.shard_tokens is not None:
-            limit = check_integer(
-                "shard_tokens", chosen.shard_tokens, 1, f"the limit of {format}", maximum=limit
-            )
-        if shuffle is not None:
-            shuffle = check_integer("shuffle", shuffle, 0, maximum=2**64 - 1)
-        if val_fraction is not None:
-            val_fraction = check_fraction("val_fraction", val_fraction)
-            if format in INDEXED_FORMATS:
-                raise OptionError(
-                    f"{format} lists all shards of a directory in one {INDEX}, so val_fraction cannot divide "
-                    "them; tokenize files for training and files for validation into two directories"
-                )
-        if pack is not None:
-            pack = check_pack(format, pack, limit)
-        check_pack_strategy(chosen.pack_strategy)
-        if pack is None and chosen.pack_strategy != ShardOptions.pack_strategy:
-            raise OptionError("pack_strategy has no meaning without pack; give both")
-        if chosen.eos_token is not None and not chosen.append_eos:
-            raise OptionError("give eos_token or append_eos=False, not both")
-        given = {name: value for name, value in vars(chosen).items() if value != getattr(ShardOptions, name)}
-        check_content(chosen.content, format, pack, given)
-        read = ReadOptions() if read is None else read
-        if chosen.content != "text":
-            read = ValueOptions(**vars(read))
-        is_chat = chosen.content == "messages"
+        chosen = pick(ShardOptions, options)
+        values: dict[str, Any] = {**vars(chosen), **_checked(chosen, format)}
+        _check_together(format, values)
+        allowed, is_chat = chosen.allowed_special, chosen.content == "messages"
         resolve_allowed_special(tokenizer._compiled(), (), allowed)
+        read = ReadOptions() if read is None else read
         # The template ends a conversation.
         has_end = chosen.append_eos and not is_chat
         eos_id = _eos_id(tokenizer, chosen.eos_token) if has_end else None
-        return cls(
-            read,
-            format,
-            choose_token_type(format, tokenizer.n_vocab - 1, chosen.dtype),
-            limit,
-            eos_id,
-            allowed if isinstance(allowed, str) else tuple(sorted(allowed)),
-            tokenizer_digest(tokenizer),
-            shuffle,
-            val_fraction,
-            pack,
-            chosen.pack_strategy,
-            next((each for each in (tokenizer.pad_token_id, eos_id) if each is not None), 0),
-            None if chosen.bos_token is None else _special_id(tokenizer, "bos_token", chosen.bos_token),
-            *_document_limits(chosen),
-            None if chosen.sample in (None, 1) else check_fraction("sample", chosen.sample),
-            None if chosen.limit is None else check_integer("limit", chosen.limit, 1),
-            None if chosen.max_tokens is None else check_integer("max_tokens", chosen.max_tokens, 1),
-            _check_index(chosen),
-            chosen.content,
-            chosen.chat_template,
-            template_digest(tokenizer, chosen.chat_template) if is_chat else None,
-        )
+        bos_token = chosen.bos_token
+        values |= {
+            "format": format,
+            "dtype": choose_token_type(format, tokenizer.n_vocab - 1, chosen.dtype),
+            "eos_id": eos_id,
+            "allowed_special": allowed if isinstance(allowed, str) else tuple(sorted(allowed)),
+            "read": read if chosen.content == "text" else ValueOptions(**vars(read)),
+            "pad_id": next((each for each in (tokenizer.pad_token_id, eos_id) if each is not None), 0),
+            "tokenizer": tokenizer_digest(tokenizer),
+            "bos_id": None if bos_token is None else _special_id(tokenizer, "bos_token", bos_token),
+            "template": template_digest(tokenizer, chosen.chat_template) if is_chat else None,
+            "sources": (),
+        }
+        return cls(**{each.name: values[each.name] for each in fields(cls)})
 
     @property
     def shard_format(self) -> ShardFormat:
@@ -195,36 +173,13 @@ class CorpusSettings:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON values, without `on_error`, which changes no shard."""
-        read = self.read
-        return {
-            "format": self.format,
-            "dtype": self.dtype,
-            "shard_tokens": self.shard_tokens,
-            "eos_id": self.eos_id,
-            "allowed_special": self.allowed_special
-            if isinstance(self.allowed_special, str)
-            else list(self.allowed_special),
-            "input_format": read.input_format,
-            "documents": read.documents,
-            "separator": read.separator,
-            "field": read.field,
-            "shuffle": self.shuffle,
-            "val_fraction": self.val_fraction,
-            "pack": self.pack,
-            "pack_strategy": None if self.pack is None else self.pack_strategy,
-            "pad_id": None if self.pack is None else self.pad_id,
-            "tokenizer": self.tokenizer,
-            "bos_id": self.bos_id,
-            "min_document_tokens": self.min_document_tokens,
-            "max_document_tokens": self.max_document_tokens,
-            "sample": self.sample,
-            "limit": self.limit,
-            "max_tokens": self.max_tokens,
-            "index": self.index,
-            "content": self.content,
-            "template": self.template,
-            "sources": [list(source) for source in self.sources],
-        }
+        found: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if name == "read":
+                found |= {each: getattr(value, each) for each in _READ}
+            elif name != "chat_template":  # which `template` stands for
+                found[name] = value
+        return found if self.pack is not None else {**found, "pack_strategy": None, "pad_id": None}
 
 
 def tokenizer_digest(tokenizer: BPETokenizer) -> str:
@@ -257,18 +212,68 @@ def _special_id(tokenizer: BPETokenizer, argument: str, token: str) -> int:
     return special[token]
 
 
-def _document_limits(chosen: ShardOptions) -> tuple[int | None, int | None]:
-    least, most = chosen.min_document_tokens, chosen.max_document_tokens
-    if least is not None:
-        least = check_integer("min_document_tokens", least, 0)
-    if most is not None:
-        most = check_integer("max_document_tokens", most, least or 1, "the least is min_document_tokens")
-    return least, most
+def _checked(chosen: ShardOptions, name: ShardFormatName) -> dict[str, Any]:
+    """Return the options of numbers and flags that are given, each checked for itself."""
+    most, least = FORMATS[name].max_tokens, chosen.min_document_tokens or 1
+    checks: dict[str, Callable[[str, Any], Any]] = {
+        "shard_tokens": partial(check_integer, minimum=1, reason=f"the limit of {name}", maximum=most),
+        "shuffle": partial(check_integer, minimum=0, maximum=2**64 - 1),
+        "val_fraction": check_fraction,
+        "pack": partial(check_integer, minimum=2, maximum=2**31 - 1),
+        "min_document_tokens": partial(check_integer, minimum=0),
+        "max_document_tokens": partial(
+            check_integer, minimum=least, reason="the least is min_document_tokens"
+        ),
+        "sample": lambda name, value: None if value == 1 else check_fraction(name, value),
+        "limit": partial(check_integer, minimum=1),
+        "max_tokens": partial(check_integer, minimum=1),
+        "index": check_flag,
+    }
+    given = {name: getattr(chosen, name) for name in checks}
+    found = {name: checks[name](name, value) for name, value in given.items() if value is not None}
+    check_choice("pack_strategy", chosen.pack_strategy, get_args(PackStrategy))
+    check_choice("content", chosen.content, get_args(Content))
+    return {"shard_tokens": most, **found}
 
 
-def _check_index(chosen: ShardOptions) -> bool:
-    if check_flag("index", chosen.index) and chosen.pack is not None:
-        raise OptionError(
-            "packed sequences have no index of documents, which are cut there; write the index without pack"
-        )
-    return chosen.index
+def _check_together(name: ShardFormatName, values: Mapping[str, Any]) -> None:
+    """Check that options have a meaning together, and in a format."""
+    pack, shard_tokens, content = values["pack"], values["shard_tokens"], values["content"]
+    given = {name for name, value in values.items() if value != getattr(ShardOptions, name)}
+    unused = min(_MEANINGLESS[content] & given, default=None)
+    is_packed, is_chat = pack is not None, content == "messages"
+    problems = [
+        ({"eos_token", "append_eos"} <= given, "give eos_token or append_eos=False, not both"),
+        (unused is not None, f"{unused} has no meaning with content={content!r}; leave it out"),
+        (
+            name in INDEXED_FORMATS and "val_fraction" in given,
+            f"{name} lists all shards of a directory in one {INDEX}, so val_fraction cannot divide them; "
+            "tokenize files for training and files for validation into two directories",
+        ),
+        (
+            not is_packed and "pack_strategy" in given,
+            "pack_strategy has no meaning without pack; give both",
+        ),
+        (
+            is_packed and name not in ("npy", "parquet", "mds"),
+            f"{name} has no packed sequences: its readers take a stream of ids and cut it themselves; pack "
+            "into 'npy', 'parquet' or 'mds'",
+        ),
+        (
+            is_packed and shard_tokens < pack,
+            f"pack is {pack or 0:,} and shard_tokens is {shard_tokens:,}; a shard holds at least one "
+            "sequence",
+        ),
+        (
+            is_packed and "index" in given,
+            "packed sequences have no index of documents, which are cut there; write the index without pack",
+        ),
+        (
+            is_chat and not (is_packed and name in ("npy", "parquet")),
+            "conversations have tokens that do not count for the loss, which only packed 'npy' and 'parquet' "
+            "can tell; give one of these formats and pack (--format npy --pack N)",
+        ),
+    ]
+    for is_wrong, problem in problems:
+        if is_wrong:
+            raise OptionError(problem)
