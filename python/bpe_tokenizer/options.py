@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from string import Formatter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, cast, get_args
 
 from bpe_tokenizer.arguments import check_choice, check_flag, check_integer, check_path, thread_count
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, shorten
@@ -165,22 +165,25 @@ class ReadOptions:
     field: str = _option("text")
     on_error: OnError = _option("stop")
 
-    # Whether other values than texts give their JSON. Not an option of users, who read texts.
+    # Whether other values than texts give their JSON, and the field of a document's own id: `CorpusFields`.
     as_json = False
+    id_field = cast("str | None", None)
 
     def __post_init__(self) -> None:
         if self.input_format is not None:
             check_choice("input_format", self.input_format, get_args(InputFormat))
         check_choice("documents", self.documents, get_args(DocumentEnd))
         check_choice("on_error", self.on_error, get_args(OnError))
-        for name, value in (("separator", self.separator), ("field", self.field)):
-            if not isinstance(value, str) and not (value is None and name == "separator"):
+        for name in ("separator", "field", "id_field"):
+            value = getattr(self, name)
+            if not isinstance(value, str) and not (value is None and name != "field"):
                 raise ArgumentTypeError(f"{name} must be a str, not {type(value).__name__}")
             try:
                 (value or "").encode()
             except UnicodeEncodeError:
                 raise OptionError(f"{name} holds a lone surrogate, which UTF-8 cannot encode") from None
-        field_names(self.field)
+        for each in (self.field, self.id_field or ""):
+            field_names(each)
         if self.separator == "":
             raise OptionError("separator is empty; it must be the text between two documents")
         if self.separator is not None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,11 @@ from bpe_tokenizer.corpus import merge_manifests, tokenize_corpus
 from bpe_tokenizer.corpus.shards import FORMATS
 from small_batches import patch_batches
 from token_files import DAMAGES, DOCUMENTS, contents, flat, read_nanogpt
+from zstd_library import zstd
 
+# The ids of documents, as JSON has them.
+IDS = ["a", 7, 'the "b", c', None, "é\n"]
+INDEX: dict[str, Any] = {"index": True, "id_field": "meta.id"}
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "shuffle": {"shuffle": 3},
@@ -30,35 +36,38 @@ OPTIONS: dict[str, dict[str, Any]] = {
 def two(tmp_path: Path) -> Path:
     """A directory of two files, one with a name that CSV must quote."""
     for name, texts in (("a.jsonl", DOCUMENTS), ('b, "c".jsonl', [*DOCUMENTS, "", "last"])):
-        lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+        rows = [{"text": text, "meta": {"id": IDS[row % len(IDS)]}} for row, text in enumerate(texts)]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
         (tmp_path / "in").mkdir(exist_ok=True)
         (tmp_path / "in" / name).write_text(lines, encoding="utf-8", newline="\n")
     return tmp_path / "in"
 
 
-def text_of(directory: Path, source: str, row: int) -> str:
-    """Return a document by its place in an index."""
+def row_of(directory: Path, source: str, row: int) -> tuple[str, str]:
+    """Return a document and its id by its place in an index."""
     name, _, start = source.partition("@")
     data = (directory / name).read_bytes()
     if start:
         begin = int(start)
         data = data[begin + data[begin - 1 :].find(b"\n") :] if begin else data
-    text: str = json.loads(data.splitlines()[row - 1])["text"]
-    return text
+    found = json.loads(data.splitlines()[row - 1])
+    own_id = found["meta"]["id"]
+    return found["text"], "" if own_id is None else str(own_id)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_an_index_finds_each_document(name: str, two: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
     out = tmp_path / "out"
-    options: dict[str, Any] = {"shard_tokens": 100, "index": True, "bos_token": "<|pad|>", **OPTIONS[name]}
+    options: dict[str, Any] = {"shard_tokens": 100, "bos_token": "<|pad|>", **INDEX, **OPTIONS[name]}
     made = tokenize_corpus(two, out, tokenizer, "npy", **options)
     found: list[tuple[str, int]] = []
     for path in made.files:
         ids = np.load(path)
         lines = gzip.decompress(path.with_suffix(".index.csv.gz").read_bytes()).decode()
         end = 0
-        for start, stop, _, source, row in csv.reader(lines.splitlines()):
-            text = text_of(two, source, int(row))
+        for start, stop, own_id, source, row in csv.reader(io.StringIO(lines, newline="")):
+            text, expected = row_of(two, source, int(row))
+            assert own_id == expected
             assert int(start) == end
             end = int(stop)
             assert ids[int(start) : end].tolist() == [
@@ -78,13 +87,13 @@ def test_every_format_has_the_same_index(
 ) -> None:
     if name == "parquet":
         pytest.importorskip("pyarrow")
-    made = tokenize_corpus(two, tmp_path / "out", tokenizer, name, index=True)
+    made = tokenize_corpus(two, tmp_path / "out", tokenizer, name, **INDEX)
     plain = tokenize_corpus(two, tmp_path / "plain", tokenizer, name)
     assert [path.name for path in made.files] == [path.name for path in plain.files]
     suffix = ".csv.gz" if name == "olmo" else ".index.csv.gz"
     written, without = contents(tmp_path / "out"), contents(tmp_path / "plain")
     index = written[f"tokens-00000{suffix}"]
-    tokenize_corpus(two, tmp_path / "npy", tokenizer, "npy", index=True)
+    tokenize_corpus(two, tmp_path / "npy", tokenizer, "npy", **INDEX)
     assert index == (tmp_path / "npy" / "tokens-00000.index.csv.gz").read_bytes()
     for file in made.files:
         assert file.name.endswith(".csv.gz") or written[file.name] == without[file.name]
@@ -96,12 +105,73 @@ def test_a_damaged_index_is_written_again(
     damage: str, shuffle: int | None, two: Path, tmp_path: Path, tokenizer: BPETokenizer
 ) -> None:
     out = tmp_path / "out"
-    options: dict[str, Any] = {"shard_tokens": 100, "index": True, "shuffle": shuffle, "verify": True}
+    options: dict[str, Any] = {"shard_tokens": 100, "shuffle": shuffle, "verify": True, **INDEX}
     made = tokenize_corpus(two, out, tokenizer, **options)
     expected = contents(out)
     DAMAGES[damage](out / "tokens-00002.index.csv.gz")
     assert tokenize_corpus(two, out, tokenizer, **options) == made._replace(kept=2)
     assert contents(out) == expected
+
+
+def parquet(rows: list[dict[str, Any]]) -> bytes:
+    pyarrow, file = pytest.importorskip("pyarrow"), io.BytesIO()
+    pytest.importorskip("pyarrow.parquet").write_table(
+        pyarrow.Table.from_pylist(rows), file, row_group_size=4
+    )
+    return file.getvalue()
+
+
+def arrow(rows: list[dict[str, Any]]) -> bytes:
+    pyarrow, file = pytest.importorskip("pyarrow"), io.BytesIO()
+    table = pyarrow.Table.from_pylist(rows)
+    with pytest.importorskip("pyarrow.ipc").new_stream(file, table.schema) as writer:
+        writer.write_table(table, 5)
+    return file.getvalue()
+
+
+def jsonl(rows: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+KINDS: dict[str, Callable[[list[dict[str, Any]]], bytes]] = {
+    "jsonl": jsonl,
+    "gzip": lambda rows: gzip.compress(jsonl(rows)),
+    "zstd": lambda rows: zstd().compress(jsonl(rows)),
+    "parquet": parquet,
+    "arrow": arrow,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_of_every_kind_of_file(kind: str, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    rows = [{"text": text, "n": n, "meta": {"id": f"d{n}"}} for n, text in enumerate(DOCUMENTS)]
+    (tmp_path / "corpus").write_bytes(KINDS[kind](rows))
+    for field, ids in (("meta.id", "d{}"), ("n", "{}"), ("{meta.id}/{n}", "d{0}/{0}")):
+        given: dict[str, Any] = {"index": True, "id_field": field, "overwrite": True}
+        for limits in ({}, {"min_document_tokens": 3, "sample": 0.7, "shuffle": 1}):
+            out = tmp_path / "out"
+            tokenize_corpus(tmp_path / "corpus", out, tokenizer, "npy", **{**given, **limits})
+            lines = gzip.decompress((out / "tokens-00000.index.csv.gz").read_bytes()).decode().splitlines()
+            found = [line.split(",") for line in lines]
+            assert found
+            assert [each[2] for each in found] == [ids.format(int(each[4]) - 1) for each in found]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bad_ids(kind: str, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    path = tmp_path / "corpus"
+    path.write_bytes(KINDS[kind]([{"text": "low", "id": [each]} for each in (1, 2)]))
+    options: dict[str, Any] = {"index": True, "id_field": "id"}
+    with pytest.raises(TokenizerError, match=r"corpus, row 1 has no id in the field 'id', but list"):
+        tokenize_corpus(path, tmp_path / "out", tokenizer, **options)
+    with pytest.raises(TokenizerError, match=r"corpus.* has no (field|column) 'key'"):
+        tokenize_corpus(path, tmp_path / "out", tokenizer, index=True, id_field="key")
+    path.write_bytes(KINDS[kind]([{"text": text, "id": None if text else 1.5} for text in ("", "low")]))
+    made = tokenize_corpus(path, tmp_path / "out", tokenizer, on_error="skip", **options)
+    assert (made.documents, made.skipped) == (1, 1)
+    path.write_text("low\n")
+    with pytest.raises(TokenizerError, match="is plain text, whose documents have no field 'id'"):
+        tokenize_corpus(path, tmp_path / "text", tokenizer, **options)
 
 
 CHOICES: dict[str, Any] = {
@@ -172,6 +242,8 @@ def test_a_sample_of_parts(two: Path, tmp_path: Path, tokenizer: BPETokenizer) -
     [
         ({"limit": 5, "part": 0, "of": 2}, "a part does not know"),
         ({"index": True, "pack": 8, "format": "npy"}, "packed sequences have no index"),
+        ({"id_field": "id"}, "id_field has no meaning without index"),
+        ({"id_field": 5, "index": True}, "id_field must be a str"),
         ({"sample": 1.5}, "sample is 1.5"),
         ({"min_document_tokens": 5, "max_document_tokens": 4}, "max_document_tokens"),
         ({"bos_token": "<s>"}, "bos_token is '<s>', which is not a special token"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import signal
@@ -19,7 +20,7 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import merge_manifests
 from bpe_tokenizer.errors import WriteError
 from line_documents import tokenize_corpus
-from token_files import as_jsonl, contents, visible
+from token_files import contents, visible
 
 SUPPORT = str(Path(small_batches.__file__).parent)
 # A part, or all of the work; in small batches and shards.
@@ -33,9 +34,11 @@ from small_batches import patch_batches
 patch_batches(7)
 parts = {"part": int(part), "of": int(of), "unit_bytes": 5000} if int(of) else {}
 shuffle = int(seed) if seed else None
-options = {"shard_tokens": 900, "shuffle": shuffle, "index": True, "threads": 4, **parts}
+index = {"index": True, "id_field": "id"}
+options = {"shard_tokens": 900, "shuffle": shuffle, **index, "threads": 4, **parts}
 tokenize_corpus(corpus + "/*", out, BPETokenizer.load(tokenizer), name, **options)
 """
+INDEX: dict[str, Any] = {"index": True, "id_field": "id"}
 NAMES = ("nanogpt", "llm.c", "megatron", "npy", "parquet")
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills like SIGKILL here")
@@ -48,8 +51,10 @@ def place(tmp_path: Path, tokenizer: BPETokenizer) -> Path:
     chance = random.Random(5)
     texts = ["".join(chance.choices("abcde fgh\n", k=chance.randrange(200))) for _ in range(600)]
     (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus" / "a.jsonl").write_bytes(as_jsonl(texts[:300]))
-    (tmp_path / "corpus" / "b.jsonl.gz").write_bytes(gzip.compress(as_jsonl(texts[300:])))
+    rows = [{"id": n if n % 2 else f"d{n}", "text": text} for n, text in enumerate(texts)]
+    lines = [json.dumps(row).encode() + b"\n" for row in rows]
+    (tmp_path / "corpus" / "a.jsonl").write_bytes(b"".join(lines[:300]))
+    (tmp_path / "corpus" / "b.jsonl.gz").write_bytes(gzip.compress(b"".join(lines[300:])))
     return tmp_path
 
 
@@ -71,7 +76,7 @@ def wait_for_files(process: subprocess.Popen[bytes], directory: Path, more: int)
 def whole(place: Path, name: Any, tokenizer: BPETokenizer, of: int, seed: str = "") -> dict[str, bytes]:
     """The files of a run that nothing happens to."""
     out, corpus = place / f"whole{of}", str(place / "corpus" / "*")
-    options: dict[str, Any] = {"shard_tokens": 900, "shuffle": int(seed) if seed else None, "index": True}
+    options: dict[str, Any] = {"shard_tokens": 900, "shuffle": int(seed) if seed else None, **INDEX}
     for part in range(of):
         tokenize_corpus(corpus, out, tokenizer, name, part=part, of=of, unit_bytes=5000, **options)
     if of:
@@ -166,7 +171,7 @@ def test_a_stopped_run_keeps_its_directory(place: Path, tokenizer: BPETokenizer)
         assert contents(out) == left
         first.kill()
         first.wait()
-    assert tokenize_corpus(corpus, out, tokenizer, shard_tokens=900, index=True).kept >= 1
+    assert tokenize_corpus(corpus, out, tokenizer, shard_tokens=900, **INDEX).kept >= 1
     assert contents(out) == expected
 
 

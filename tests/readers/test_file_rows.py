@@ -30,7 +30,7 @@ Bad = dict[int, str]
 def rows_of(found: list[FileRows]) -> tuple[list[Row], Bad]:
     rows: list[Row] = []
     bad: Bad = {}
-    for data, offsets, numbers, problems in found:
+    for data, offsets, numbers, problems, _ in found:
         ends = offsets.tolist()
         texts = [data[start:end].tobytes().decode() for start, end in pairwise(ends)]
         rows += zip(numbers.tolist(), texts, strict=True)
@@ -57,7 +57,8 @@ def read_text(
 def read_json(
     data: bytes, field: str = "text", after: int = 0, chunk: int = 1 << 20, block: int = BATCH_BYTES
 ) -> tuple[list[Row], Bad]:
-    return rows_of(list(json_rows(iter(chunked(data, chunk)), field, after, 1, block)))
+    options = ReadOptions(field=field)
+    return rows_of(list(json_rows(iter(chunked(data, chunk)), options, after, 1, block)))
 
 
 def python_json(data: bytes, field: str) -> tuple[list[Row], Bad]:

@@ -34,4 +34,5 @@ def sliced(batch: DocumentBatch, documents: int) -> Iterator[DocumentBatch]:
             offsets=offsets - offsets[0],
             rows=batch.rows[start:end],
             bad=tuple(now),
+            names=None if batch.names is None else batch.names[start:end],
         )

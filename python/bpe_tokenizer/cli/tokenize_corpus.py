@@ -91,6 +91,9 @@ def tokenize_corpus(
         bool,
         typer.Option("--index", help="Write start, end, source and row of each document to .index.csv.gz."),
     ] = False,
+    id_field: Annotated[
+        str | None, option("NAME", "Field or column of the documents' own ids, for --index.", "none")
+    ] = None,
     val_fraction: Annotated[
         float | None,
         option(
@@ -176,6 +179,7 @@ def tokenize_corpus(
         min_document_tokens=min_document_tokens,
         max_document_tokens=max_document_tokens,
         index=index,
+        id_field=id_field,
         val_fraction=val_fraction,
         pack=pack,
         pack_strategy=pack_strategy,

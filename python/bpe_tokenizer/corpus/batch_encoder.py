@@ -38,6 +38,7 @@ class EncodedBatch(NamedTuple):
         validation: Which documents are for validation; None for no division.
         origins: The input and the row of each document, two columns, where `shuffle_documents` has mixed
             those of several inputs.
+        names: The own id of each document, a str; None if it is not read.
     """
 
     input: int
@@ -48,6 +49,7 @@ class EncodedBatch(NamedTuple):
     bytes_read: int
     validation: npt.NDArray[np.bool_] | None = None
     origins: npt.NDArray[np.int64] | None = None
+    names: npt.NDArray[np.object_] | None = None
 
     def places(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Return the input and the row of some documents."""
@@ -64,6 +66,7 @@ class EncodedBatch(NamedTuple):
             rows=self.rows[:count],
             bad=tuple(row for row in self.bad if row[:2] < place),
             validation=None if self.validation is None else self.validation[:count],
+            names=None if self.names is None else self.names[:count],
         )
 
 
@@ -114,8 +117,9 @@ class BatchEncoder:
         if fraction < 1:
             chosen = is_sampled(batch.data, batch.offsets, fraction)
             data, lengths = select_documents(batch.data, np.diff(batch.offsets), chosen)
-            batch = batch._replace(data=data, offsets=_offsets(lengths), rows=batch.rows[chosen])
-        validation = None
+            rows, names = batch.rows[chosen], _chosen(batch.names, chosen)
+            batch = batch._replace(data=data, offsets=_offsets(lengths), rows=rows, names=names)
+        validation, names = None, batch.names
         if settings.val_fraction is not None:
             validation = is_validation(batch.data, batch.offsets, settings.val_fraction)
         if self._values is None:
@@ -124,9 +128,11 @@ class BatchEncoder:
             ids, offsets, rows, bad = *found, batch.rows, batch.bad
         else:
             ids, offsets, rows, bad = self._values.encode(batch, name)
-            if validation is not None:
-                validation = validation[np.isin(batch.rows, rows)]
-        encoded = EncodedBatch(batch.input, ids, offsets, rows, bad, batch.bytes_read, validation)
+            good = np.isin(batch.rows, rows)
+            validation, names = _chosen(validation, good), _chosen(names, good)
+        encoded = EncodedBatch(
+            batch.input, ids, offsets, rows, bad, batch.bytes_read, validation, names=names
+        )
         return self._of_good_length(encoded)
 
     def _of_good_length(self, batch: EncodedBatch) -> EncodedBatch:
@@ -147,13 +153,18 @@ class BatchEncoder:
             offsets=_offsets(lengths),
             rows=batch.rows[chosen],
             bad=tuple(sorted([*batch.bad, *skipped])),
-            validation=None if batch.validation is None else batch.validation[chosen],
+            validation=_chosen(batch.validation, chosen),
+            names=_chosen(batch.names, chosen),
         )
 
 
 def _wrong_length(count: int, least: int | None, most: int | None) -> str:
     name, limit = ("min", least) if least is not None and count < least else ("max", most)
     return f"has a length of {count:,} in tokens, and {name}_document_tokens is {limit:,}"
+
+
+def _chosen(values: Any, chosen: npt.NDArray[np.bool_]) -> Any:
+    return None if values is None else values[chosen]
 
 
 def _as_ids(token: int | None) -> tuple[int, ...]:

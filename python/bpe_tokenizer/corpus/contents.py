@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers import BadRow, DocumentBatch
 from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["LOSS_BIT", "Content", "ValueEncoder", "ValueOptions", "template_digest"]
+__all__ = ["LOSS_BIT", "Content", "CorpusFields", "ValueEncoder", "template_digest"]
 
 Content: TypeAlias = Literal["text", "messages", "ids"]
 
@@ -28,10 +29,17 @@ _Encoded: TypeAlias = tuple[
 ]
 
 
-class ValueOptions(ReadOptions):
-    """Options of rows whose field has any value, which is read as its JSON."""
+@dataclass(frozen=True)
+class CorpusFields(ReadOptions):
+    """Options of rows of which more is read than a text.
 
-    as_json = True
+    Args:
+        as_json: Whether the field may have any value, which is read as its JSON.
+        id_field: The field of a document's own id; None to read none.
+    """
+
+    as_json: bool = False
+    id_field: str | None = None
 
 
 class ValueEncoder:

@@ -20,7 +20,7 @@ INDEX_SUFFIX = ".index.csv.gz"
 class IndexedShard:
     """Writes the documents to a shard, and a line for each to its index: `start,end,id,src,loc`.
 
-    https://github.com/allenai/dolma, python/dolma/tokenizer/memmap_writer.py. The `id` is empty.
+    https://github.com/allenai/dolma, python/dolma/tokenizer/memmap_writer.py.
 
     Args:
         shard: Writes the documents.
@@ -39,10 +39,10 @@ class IndexedShard:
         Args:
             ids: The ids of all documents, in sequence.
             lengths: The number of ids of each document.
-            origins: The columns `src,loc` of each.
+            origins: The columns `id,src,loc` of each.
         """
         self._shard.write(ids, lengths)
-        self._index.write(lengths, [f",,{origin}" for origin in origins])
+        self._index.write(lengths, [f",{origin}" for origin in origins])
 
     def finish(self) -> None:
         """Write the end of the files."""

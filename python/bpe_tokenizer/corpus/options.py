@@ -26,6 +26,7 @@ class _UnitArguments(TypedDict, total=False):
     max_document_tokens: int | None
     sample: float | None
     index: bool
+    id_field: str | None
     val_fraction: float | None
     pack: int | None
     pack_strategy: PackStrategy
@@ -70,6 +71,8 @@ class UnitOptions:
         max_document_tokens: The same for documents with more tokens.
         sample: The part of the documents to take, on average, such as 0.01. A hash of the text decides.
         index: Whether to write `start,end,id,src,loc` of each document to `.index.csv.gz` beside a shard.
+        id_field: The field of JSON Lines or the column of tables that holds the `id` of a document, a string
+            or an integer; named as `field`. None leaves it empty.
         val_fraction: The part of the documents that is for validation, on average, such as 0.0005. A hash of
             the text decides. The shards are `tokens-00000.train.bin` and `tokens-00000.val.bin`. nanoGPT
             gets `train.bin`, `val.bin` and `meta.pkl` too, and llm.c gets `val.bin`. None divides nothing.
@@ -90,6 +93,7 @@ class UnitOptions:
     max_document_tokens: int | None = None
     sample: float | None = None
     index: bool = False
+    id_field: str | None = None
     val_fraction: float | None = None
     pack: int | None = None
     pack_strategy: PackStrategy = "concat"

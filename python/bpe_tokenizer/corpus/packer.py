@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from bpe_tokenizer.atomic import AtomicFile, write_errors
 from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
+from bpe_tokenizer.corpus.index import csv_field
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import ShardWriter
@@ -157,7 +159,9 @@ class ShardPacker:
         if self._is_split:
             more.append(None if batch.validation is None else batch.validation[start:end])
         if self._index_names is not None:
-            more.append([f"{self._index_names[place]},{row}" for place, row in batch.places(start, end)])
+            names = repeat("") if batch.names is None else map(csv_field, batch.names[start:end])
+            places = zip(names, batch.places(start, end), strict=False)
+            more.append([f"{name},{self._index_names[place]},{row}" for name, (place, row) in places])
         if self._members is not None:
             sources = self._members[[place for place, _ in batch.places(start, end)]]
             np.add.at(self._of_sources, sources, np.stack([np.ones_like(lengths), lengths], axis=1))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from bpe_tokenizer.arguments import check_choice, check_flag, check_integer
 from bpe_tokenizer.corpus.checksums import digest
-from bpe_tokenizer.corpus.contents import Content, ValueOptions, template_digest
+from bpe_tokenizer.corpus.contents import Content, CorpusFields, template_digest
 from bpe_tokenizer.corpus.index import indexed_format
 from bpe_tokenizer.corpus.mixture import Source
 from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["CorpusSettings"]
 
 # The options of reading that the shards depend on: not `on_error`.
-_READ = ("input_format", "documents", "separator", "field")
+_READ = ("input_format", "documents", "separator", "field", "id_field")
 # A template begins and ends a conversation itself, and takes texts as contents, never as markup.
 _MEANINGLESS: dict[Content, set[str]] = {
     "text": {"chat_template"},
@@ -136,7 +136,7 @@ class CorpusSettings:
             "dtype": choose_token_type(format, tokenizer.n_vocab - 1, chosen.dtype),
             "eos_id": eos_id,
             "allowed_special": allowed if isinstance(allowed, str) else tuple(sorted(allowed)),
-            "read": read if chosen.content == "text" else ValueOptions(**vars(read)),
+            "read": CorpusFields(**vars(read), as_json=chosen.content != "text", id_field=chosen.id_field),
             "pad_id": next((each for each in (tokenizer.pad_token_id, eos_id) if each is not None), 0),
             "tokenizer": tokenizer_digest(tokenizer),
             "bos_id": None if bos_token is None else _special_id(tokenizer, "bos_token", bos_token),
@@ -267,6 +267,10 @@ def _check_together(name: ShardFormatName, values: Mapping[str, Any]) -> None:
         (
             is_packed and "index" in given,
             "packed sequences have no index of documents, which are cut there; write the index without pack",
+        ),
+        (
+            "id_field" in given and not values["index"],
+            "id_field has no meaning without index; give both",
         ),
         (
             is_chat and not (is_packed and name in ("npy", "parquet")),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 import tempfile
 from collections.abc import Generator, Iterable, Iterator
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -25,7 +26,7 @@ from bpe_tokenizer.corpus.validation import GOLDEN_GAMMA, mixed
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import BadRow
 
-__all__ = ["document_keys", "shuffle_documents"]
+__all__ = ["document_keys", "join_names", "part_names", "shuffle_documents"]
 
 # Buckets of a level, and bits of a key that choose one.
 _BUCKETS, _BITS = 64, 6
@@ -40,6 +41,8 @@ _HEADER = struct.Struct("<QQ")
 _VALIDATION = np.uint64(1)
 # An origin is the index of the input and the row.
 _ROW_BITS = 40
+# Bytes of the size of a name.
+_SIZE_BYTES = 4
 
 
 class _Documents(NamedTuple):
@@ -134,6 +137,34 @@ def shuffle_documents(
     nothing = np.zeros(0, dtype=np.int64)
     yield EncodedBatch(
         0, np.zeros(0, dtype=np.uint32), np.zeros(1, dtype=np.int64), nothing, tuple(bad), read
+    )
+
+
+def join_names(batch: EncodedBatch) -> EncodedBatch:
+    """Return documents whose names follow their ids, byte by byte, so that both are shuffled."""
+    names = [name.encode() for name in ([] if batch.names is None else batch.names)]
+    tails = [np.frombuffer(name + len(name).to_bytes(_SIZE_BYTES, "little"), np.uint8) for name in names]
+    documents = (batch.ids[start:end] for start, end in pairwise(batch.offsets.tolist()))
+    parts = chain.from_iterable(zip(documents, tails, strict=True))
+    return batch._replace(
+        ids=np.concatenate([np.zeros(0, np.uint32), *parts]),
+        offsets=batch.offsets + np.cumsum([0, *map(len, tails)]),
+    )
+
+
+def part_names(batch: EncodedBatch) -> EncodedBatch:
+    """Return the documents of `join_names`, and their names."""
+    names: list[str] = []
+    documents: list[npt.NDArray[np.uint32]] = []
+    for start, end in pairwise(batch.offsets.tolist()):
+        last = end - _SIZE_BYTES
+        first = last - int.from_bytes(batch.ids[last:end].astype(np.uint8).tobytes(), "little")
+        names.append(batch.ids[first:last].astype(np.uint8).tobytes().decode())
+        documents.append(batch.ids[start:first])
+    return batch._replace(
+        ids=np.concatenate([np.zeros(0, np.uint32), *documents]),
+        offsets=np.cumsum([0, *map(len, documents)]),
+        names=np.array(names, object),
     )
 
 

@@ -17,7 +17,7 @@ from bpe_tokenizer.corpus.packer import ShardPacker
 from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.run_report import RunReport
 from bpe_tokenizer.corpus.selection import limited
-from bpe_tokenizer.corpus.shuffle import shuffle_documents
+from bpe_tokenizer.corpus.shuffle import join_names, part_names, shuffle_documents
 from bpe_tokenizer.corpus.stages import ordered_map
 from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
 from bpe_tokenizer.readers import BadRow, DocumentBatch, Position, read_batches
@@ -76,12 +76,16 @@ def write_shards(
         # After success nothing is unfinished, so this does nothing.
         stack.callback(store.abandon)
         stack.callback(packer.abandon)
-        encoded = stack.enter_context(closing(_taken(plan, unit, encoder, position, list(kept), rows)))
+        taken = _taken(plan, unit, encoder, position, list(kept), rows)
+        encoded: Iterable[EncodedBatch] = stack.enter_context(closing(taken))
         if settings.shuffle is not None:
             scratch, documents = store.directory.scratch, packer.documents
             dtype = settings.dtype_in_memory
-            shuffled = shuffle_documents(encoded, settings.shuffle, scratch, dtype, documents)
-            encoded = stack.enter_context(closing(shuffled))
+            has_names = settings.read.id_field is not None
+            joined = map(join_names, encoded) if has_names else encoded
+            shuffled = shuffle_documents(joined, settings.shuffle, scratch, dtype, documents)
+            stack.enter_context(closing(shuffled))
+            encoded = map(part_names, shuffled) if has_names else shuffled
         packed = ordered_map(packer.add, encoded, workers=1, size=_id_bytes, limit=_ID_BYTES)
         stack.enter_context(closing(packed))
 

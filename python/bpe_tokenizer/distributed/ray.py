@@ -247,7 +247,8 @@ def tokenize_with_ray(
     read = pick(ReadOptions, options)
     settings = CorpusSettings.of(tokenizer, read, format, **vars(pick(UnitOptions, options)))
     if hasattr(inputs, "write_datasink"):
-        rows = inputs.select_columns([read.field]) if is_column(read.field) else inputs
+        is_one = is_column(read.field) and settings.read.id_field is None
+        rows = inputs.select_columns([read.field]) if is_one else inputs
         inputs = partial(_write_shards, rows, tasks)
     return tokenize_units(
         tasks,

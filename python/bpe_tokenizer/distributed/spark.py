@@ -250,10 +250,11 @@ def tokenize_with_spark(
     is_frame = hasattr(inputs, "mapInArrow")
     tasks = SparkTasks(inputs.sparkSession if is_frame and session is None else session)
     read = pick(ReadOptions, options)
-    if is_frame:
-        rows = _column(inputs, read.field) if is_column(read.field) else inputs
-        inputs = partial(_write_shards, rows)
     settings = CorpusSettings.of(tokenizer, read, format, **vars(pick(UnitOptions, options)))
+    if is_frame:
+        is_one = is_column(read.field) and settings.read.id_field is None
+        rows = _column(inputs, read.field) if is_one else inputs
+        inputs = partial(_write_shards, rows)
     return tokenize_units(
         tasks,
         inputs,

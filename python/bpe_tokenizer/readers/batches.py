@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.arguments import processors_for
-from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.errors import CorpusError, OptionError, shorten
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.columns import arrow_rows, batch_rows, from_its_end, parquet_rows
 from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.opened import OpenInput, open_input
 from bpe_tokenizer.readers.positions import BadRow, Position
 from bpe_tokenizer.readers.prefetcher import Prefetcher
-from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, json_rows, range_chunks, text_rows
+from bpe_tokenizer.readers.rows import BATCH_BYTES, FileRows, json_rows, range_chunks, text_rows, texts_of
 
 __all__ = [
     "ByteRange",
@@ -50,6 +49,7 @@ class DocumentBatch(NamedTuple):
         rows: The number of the row of each, from 1.
         bad: The rows that were skipped since the batch before. A batch may have nothing else.
         bytes_read: The number of stored bytes of all inputs that have been read.
+        names: The own id of each document, a str; None if it is not read.
     """
 
     input: int
@@ -58,11 +58,11 @@ class DocumentBatch(NamedTuple):
     rows: npt.NDArray[np.int64]
     bad: tuple[BadRow, ...]
     bytes_read: int
+    names: npt.NDArray[np.object_] | None = None
 
     def texts(self) -> list[str]:
         """Return the documents as strings."""
-        data = memoryview(np.ascontiguousarray(self.data).data)
-        return [str(data[start:end], "utf-8") for start, end in pairwise(self.offsets.tolist())]
+        return texts_of(self.data, self.offsets)
 
 
 class TextPart(NamedTuple):
@@ -284,9 +284,7 @@ def arrow_batches(
             `"stop"`.
         MissingDependencyError: `pyarrow` is not installed.
     """
-    return _document_batches(
-        0, source, batch_rows(source, batches, options.field, 0, options.as_json), options
-    )
+    return _document_batches(0, source, batch_rows(source, batches, options), options)
 
 
 def _document_batches(
@@ -295,18 +293,18 @@ def _document_batches(
     for rows in file_rows:
         if rows.bad and options.on_error == "stop":
             # The documents before the first bad row come first.
-            data, offsets, numbers, bad_rows = rows
+            data, offsets, numbers, bad_rows, names = rows
             row, problem = bad_rows[0]
             count = int(np.searchsorted(numbers, row))
             if count:
                 before = data[: offsets[count]], offsets[: count + 1], numbers[:count]
-                yield DocumentBatch(number, *before, (), 0)
+                yield DocumentBatch(number, *before, (), 0, None if names is None else names[:count])
             raise CorpusError(
                 f"{source.name[:100]}, row {row:,}{part} {problem}; to skip such rows, use on_error='skip' "
                 "(on the command line: --on-error skip)"
             )
         bad = tuple(BadRow(number, row, problem) for row, problem in rows.bad)
-        batch = DocumentBatch(number, rows.data, rows.offsets, rows.rows, bad, 0)
+        batch = DocumentBatch(number, rows.data, rows.offsets, rows.rows, bad, 0, rows.names)
         del rows
         yield batch
         del batch
@@ -318,7 +316,7 @@ def _file_rows(
     kind, source = opened.kind, opened.source
     if kind.format == "parquet" and kind.compression is None:
         groups = None if byte_range is None else range(*byte_range)
-        yield from parquet_rows(source, opened.stored, options.field, after, groups, options.as_json)
+        yield from parquet_rows(source, opened.stored, options, after, groups)
         return
     if byte_range is not None:
         is_lines = kind.format == "jsonl" or (
@@ -333,6 +331,11 @@ def _file_rows(
         opened.stored.seek(max(begin - 1, 0))
     if kind.format == "parquet":
         raise from_its_end(source)
+    if kind.format == "text" and options.id_field is not None:
+        raise CorpusError(
+            f"{source.name[:100]} is plain text, whose documents have no field {shorten(options.id_field)}: "
+            "leave out id_field"
+        )
     block_bytes = BATCH_BYTES if source.is_regular else _PIPE_BATCH_BYTES
     if kind.compression is not None:
         threads = 1  # decompressing takes longer than splitting
@@ -340,8 +343,8 @@ def _file_rows(
         if byte_range is not None:
             chunks = range_chunks(chunks, end - begin, begin > 0)
         if kind.format == "jsonl":
-            yield from json_rows(chunks, options.field, after, threads, block_bytes, options.as_json)
+            yield from json_rows(chunks, options, after, threads, block_bytes)
         elif kind.format == "text":
             yield from text_rows(chunks, options, after, threads, block_bytes)
         else:
-            yield from arrow_rows(source, chunks, options.field, after, options.as_json)
+            yield from arrow_rows(source, chunks, options, after)

@@ -1,15 +1,15 @@
-"""The text of a row of JSON or of a table: of a field, of a field of a field, or of several in a template."""
+"""The text or the id of a row of JSON or of a table: a field, a field of a field, or a template."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.options import parse_field
 
-__all__ = ["row_text"]
+__all__ = ["row_id", "row_text"]
 
 
 def row_text(row: Mapping[str, Any], field: str, as_json: bool = False) -> tuple[str | None, str]:
@@ -25,6 +25,24 @@ def row_text(row: Mapping[str, Any], field: str, as_json: bool = False) -> tuple
     >>> row_text({"n": 3}, "n")[1]
     "has no text in the field 'n', but int"
     """
+    return _filled(row, field, "text", _text_or_json if as_json else _text)
+
+
+def row_id(row: Mapping[str, Any], field: str) -> tuple[str | None, str]:
+    """Return the id of a row, a string or an integer, as text; nothing for null; or None and what is wrong.
+
+    >>> row_id({"meta": {"id": 3}}, "meta.id"), row_id({"id": None}, "id")
+    (('3', ''), ('', ''))
+    >>> row_id({"id": [3]}, "id")[1]
+    "has no id in the field 'id', but list"
+    """
+    return _filled(row, field, "id", _id)
+
+
+def _filled(
+    row: Mapping[str, Any], field: str, what: str, read: Callable[[Any], str | None]
+) -> tuple[str | None, str]:
+    """Return a field, as `read` has its value, or a template of several; or None and what is wrong."""
     texts: list[str] = []
     for text, name in parse_field(field):
         texts.append(text)
@@ -34,12 +52,25 @@ def row_text(row: Mapping[str, Any], field: str, as_json: bool = False) -> tuple
             value = _value(row, name)
         except KeyError:
             return None, f"has no field {shorten(name, 40)} (its first fields: {_shown(row)})"
-        if as_json and not isinstance(value, str):
-            value = json.dumps(value, ensure_ascii=False)
-        if not isinstance(value, str):
-            return None, f"has no text in the field {shorten(name, 40)}, but {type(value).__name__}"
-        texts.append(value)
+        found = read(value)
+        if found is None:
+            return None, f"has no {what} in the field {shorten(name, 40)}, but {type(value).__name__}"
+        texts.append(found)
     return "".join(texts), ""
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _text_or_json(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _id(value: Any) -> str | None:
+    if value is None:
+        return ""
+    return str(value) if type(value) in (str, int) else None
 
 
 def _value(row: Mapping[str, Any], path: str) -> Any:

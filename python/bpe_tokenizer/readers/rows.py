@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +14,26 @@ import numpy.typing as npt
 from bpe_tokenizer import _core
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.compression import CHUNK_BYTES
-from bpe_tokenizer.readers.fields import row_text
+from bpe_tokenizer.readers.fields import row_id, row_text
 
-__all__ = ["BATCH_BYTES", "FileRows", "decoding_problem", "json_rows", "range_chunks", "text_rows"]
+__all__ = [
+    "BATCH_BYTES",
+    "FileRows",
+    "decoding_problem",
+    "json_rows",
+    "range_chunks",
+    "text_rows",
+    "texts_of",
+    "with_names",
+    "without",
+]
 
 # Content of a batch, unless one row is longer.
 BATCH_BYTES = 4 << 20
 
 RowKind: TypeAlias = Literal["line", "json", "separated"]
+# The text of a row, or None and what is wrong with the row.
+_Decided: TypeAlias = tuple[str | None, str]
 
 
 class FileRows(NamedTuple):
@@ -30,12 +44,28 @@ class FileRows(NamedTuple):
         offsets: The start of each, and the end of the last.
         rows: The number of the row of each, from 1.
         bad: The rows without a valid document, each with its problem.
+        names: The own id of each, a str; None if it is not read.
     """
 
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
     bad: tuple[tuple[int, str], ...] = ()
+    names: npt.NDArray[np.object_] | None = None
+
+
+class _RowField(NamedTuple):
+    """What is read of each row.
+
+    Args:
+        kind: What a row is.
+        name: The field, or the separator.
+        value: The value of a row of JSON that the core leaves undecided.
+    """
+
+    kind: RowKind
+    name: str = ""
+    value: Callable[[Mapping[str, Any], str], _Decided] = row_text
 
 
 def text_rows(
@@ -53,22 +83,23 @@ def text_rows(
         block_bytes: The bytes of a block.
     """
     if options.separator is not None:
-        yield from _rows(chunks, "separated", options.separator, after, threads, block_bytes)
+        yield from _rows(chunks, _RowField("separated", options.separator), after, threads, block_bytes)
     elif options.documents == "file":
         yield from _whole(chunks, after)
     else:
-        yield from _rows(chunks, "line", "", after, threads, block_bytes)
+        yield from _rows(chunks, _RowField("line"), after, threads, block_bytes)
 
 
 def json_rows(
-    chunks: Iterator[bytes], field: str, after: int, threads: int, block_bytes: int = BATCH_BYTES,
-    as_json: bool = False,
-) -> Generator[FileRows, None, None]:  # fmt: skip
+    chunks: Iterator[bytes], options: ReadOptions, after: int, threads: int, block_bytes: int = BATCH_BYTES
+) -> Generator[FileRows, None, None]:
     """Yield the documents of JSON Lines: the strings in a field. Lines of white space are left out.
 
-    With `as_json`, other values than strings give their JSON. The other arguments are those of `text_rows`.
+    The options name the fields. The other arguments are those of `text_rows`.
     """
-    yield from _rows(chunks, "json", field, after, threads, block_bytes, as_json)
+    text = _RowField("json", options.field, partial(row_text, as_json=options.as_json))
+    own_id = None if options.id_field is None else _RowField("json", options.id_field, row_id)
+    yield from _rows(chunks, text, after, threads, block_bytes, own_id)
 
 
 def range_chunks(chunks: Iterator[bytes], length: int, starts_inside: bool) -> Generator[bytes, None, None]:
@@ -111,32 +142,47 @@ def range_chunks(chunks: Iterator[bytes], length: int, starts_inside: bool) -> G
 
 
 def _rows(
-    chunks: Iterator[bytes], kind: RowKind, name: str, after: int, threads: int, block_bytes: int,
-    as_json: bool = False,
+    chunks: Iterator[bytes], field: _RowField, after: int, threads: int, block_bytes: int,
+    own_id: _RowField | None = None,
 ) -> Generator[FileRows, None, None]:  # fmt: skip
     done = 0
     pool = _core.BufferPool()
-    end = name.encode() if kind == "separated" else b"\n"
+    read = partial(_block_rows, after=after, threads=threads, pool=pool)
+    end = field.name.encode() if field.kind == "separated" else b"\n"
     for block in _blocks(chunks, end, block_bytes):
-        view = np.frombuffer(block, np.uint8)
-        data, offsets, numbers, undecided, count = _core.read_rows(
-            view, kind, name.encode(), first=done + 1, after=after, threads=threads, pool=pool
-        )
+        rows, count = read(block, field, done + 1)
+        if own_id is not None:
+            ids, _ = read(block, own_id, done + 1)
+            found: dict[int, _Decided] = {number: (None, problem) for number, problem in ids.bad}
+            texts = texts_of(ids.data, ids.offsets)
+            found.update((number, (text, "")) for number, text in zip(ids.rows.tolist(), texts, strict=True))
+            rows = with_names(rows, found)
+            del ids
         done += count
-        del view
-        rows = FileRows(data, offsets, numbers)
-        del data, offsets, numbers
-        if undecided:
-            decided = [
-                (before, number, *_decide(bytes(block[start:stop]), kind, name, as_json))
-                for number, start, stop, before in undecided
-            ]
-            rows = _inserted(rows, decided)
         if isinstance(block, bytearray):
             block.clear()  # frees it while the consumer works
         if len(rows.rows) or rows.bad:
             yield rows
         del rows
+
+
+def _block_rows(
+    block: memoryview | bytearray, field: _RowField, first: int, after: int, threads: int, pool: Any
+) -> tuple[FileRows, int]:
+    """Return what a field has in the rows of a block, and the number of all rows."""
+    view = np.frombuffer(block, np.uint8)
+    data, offsets, numbers, undecided, count = _core.read_rows(
+        view, field.kind, field.name.encode(), first=first, after=after, threads=threads, pool=pool
+    )
+    del view
+    rows = FileRows(data, offsets, numbers)
+    if undecided:
+        decided = [
+            (before, number, *_decide(bytes(block[start:stop]), field))
+            for number, start, stop, before in undecided
+        ]
+        rows = _inserted(rows, decided)
+    return rows, count
 
 
 def _blocks(
@@ -228,7 +274,7 @@ def _inserted(rows: FileRows, decided: list[tuple[int, int, bytes | None, str]])
     good = [(before, number, text) for before, number, text, _ in decided if text is not None]
     if not good:
         return rows._replace(bad=bad)
-    data, offsets, numbers, _ = rows
+    data, offsets, numbers = rows[:3]
     parts: list[npt.NDArray[np.uint8]] = []
     places = [before for before, _, _ in good]
     start = 0
@@ -244,18 +290,20 @@ def _inserted(rows: FileRows, decided: list[tuple[int, int, bytes | None, str]])
     return FileRows(np.concatenate(parts), all_offsets, all_numbers, bad)
 
 
-def _decide(line: bytes, kind: RowKind, name: str, as_json: bool = False) -> tuple[bytes | None, str]:
+def _decide(line: bytes, field: _RowField) -> tuple[bytes | None, str]:
     """Return the text of a row that the core left undecided, or what is wrong with it."""
-    if kind == "json":
-        return _json_text(line, name, as_json)
-    if kind == "line":
+    if field.kind == "json":
+        return _json_text(line, field.name, field.value)
+    if field.kind == "line":
         line = line.removesuffix(b"\r\n" if line.endswith(b"\r\n") else b"\n")
     else:
-        line = line.removesuffix(name.encode())
+        line = line.removesuffix(field.name.encode())
     return None, decoding_problem(line)
 
 
-def _json_text(line: bytes, field: str, as_json: bool = False) -> tuple[bytes | None, str]:
+def _json_text(
+    line: bytes, field: str, read: Callable[[Mapping[str, Any], str], _Decided] = row_text
+) -> tuple[bytes | None, str]:
     try:
         value = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -266,7 +314,7 @@ def _json_text(line: bytes, field: str, as_json: bool = False) -> tuple[bytes | 
         return None, f"is JSON that Python cannot read: {str(error)[:80]}"
     if not isinstance(value, dict):
         return None, f"is not a JSON object, but {type(value).__name__}"
-    text, problem = row_text(value, field, as_json)
+    text, problem = read(value, field)
     if text is None:
         return None, problem
     try:
@@ -274,6 +322,51 @@ def _json_text(line: bytes, field: str, as_json: bool = False) -> tuple[bytes | 
     except UnicodeEncodeError:
         # Lone surrogates become U+FFFD, as everywhere in this package.
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode(), ""
+
+
+def texts_of(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> list[str]:
+    """Return texts as strings.
+
+    Args:
+        data: Their UTF-8, concatenated.
+        offsets: The start of each, and the end of the last.
+    """
+    view = memoryview(np.ascontiguousarray(data).data)
+    return [str(view[start:end], "utf-8") for start, end in pairwise(offsets.tolist())]
+
+
+def with_names(rows: FileRows, found: Mapping[int, _Decided]) -> FileRows:
+    """Return the documents with their own ids, without those whose id is bad.
+
+    Args:
+        rows: The documents.
+        found: The id of each row, by its number, or None and what is wrong with it.
+    """
+    ids = [found[number] for number in rows.rows.tolist()]
+    names = np.array([name for name, _ in ids if name is not None], object)
+    wrong = {place: problem for place, (name, problem) in enumerate(ids) if name is None}
+    return without(rows, wrong)._replace(names=names)
+
+
+def without(rows: FileRows, wrong: Mapping[int, str]) -> FileRows:
+    """Return rows without some documents, which become bad rows.
+
+    Args:
+        rows: The rows.
+        wrong: What is wrong with a document, by its index.
+    """
+    if not wrong:
+        return rows
+    good = np.ones(len(rows.rows), bool)
+    good[[*wrong]] = False
+    lengths = np.diff(rows.offsets)
+    bad = [(int(rows.rows[place]), problem) for place, problem in wrong.items()]
+    return FileRows(
+        rows.data[np.repeat(good, lengths)],
+        np.concatenate(([0], np.cumsum(lengths[good]))),
+        rows.rows[good],
+        tuple(sorted([*rows.bad, *bad])),
+    )
 
 
 def decoding_problem(data: bytes) -> str:
