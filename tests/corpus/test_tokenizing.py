@@ -284,3 +284,16 @@ def test_a_usual_separator_that_nobody_named_is_told_once(
         if number != 1:
             assert run(separator=separator).documents == 4
     BPETokenizer().train(paths, 270, special_tokens=[separator], verbose=False)
+
+
+def test_two_names_of_one_file_are_told(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    path, link = tmp_path / "a.txt", tmp_path / "b.txt"
+    path.write_text("low lower")
+    (tmp_path / "c.txt").write_text("low lower")
+    link.symlink_to(path)
+    with pytest.warns(UserWarning, match=r"a\.txt and .*b\.txt are one file, which is read twice") as told:
+        made = tokenize_corpus([f"{tmp_path}/*.txt", link], tmp_path / "out", tokenizer)
+    assert (len(told), made.documents) == (1, 4)
+    # The sources of a mixture and its epochs mean it.
+    mixture: dict[str, Any] = {"one": {"inputs": path, "epochs": 2}, "two": link}
+    assert tokenize_corpus(mixture, tmp_path / "mixture", tokenizer).documents == 3

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
+from bpe_tokenizer.errors import caller_level
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers.inputs import Input, PathLike, find_inputs
 from bpe_tokenizer.readers.separators import warn_of_separators
@@ -16,7 +20,7 @@ def find_sources(
     options: ReadOptions,
     recognized: Collection[str] = (),
 ) -> list[Input]:
-    """Return the files of a corpus, as `find_inputs`; warn, once, of separators that nobody named.
+    """Return the files of a corpus, as `find_inputs`; warn of doubles, and of separators that nobody named.
 
     Args:
         corpus: As in `find_inputs`.
@@ -31,5 +35,22 @@ def find_sources(
     [True]
     """
     sources = find_inputs(corpus)
+    _warn_of_doubles(sources)
     warn_of_separators(sources, options, recognized)
     return sources
+
+
+def _warn_of_doubles(sources: Sequence[Input]) -> None:
+    """Warn, once, if two inputs are one file, which would be read twice."""
+    # Following links takes long, and only files of one size and time can be the same.
+    alike = Counter((each.size, each.modified) for each in sources)
+    names: dict[Path | str | None, str] = {}
+    for each in sources:
+        if alike[each.size, each.modified] > 1:
+            place = each.location.resolve() if isinstance(each.location, Path) else each.location
+            if place in names:
+                pair = f"{names[place][-100:]} and {each.name[-100:]}"
+                problem = f"{pair} are one file, which is read twice; if that is not meant, name it once"
+                warnings.warn(problem, UserWarning, stacklevel=caller_level())
+                return
+            names[place] = each.name
