@@ -12,8 +12,10 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.cli import main
 from bpe_tokenizer.corpus import PackedSequences, TokenDataset, TokenizedCorpus, tokenize_corpus
+from bpe_tokenizer.corpus.shards import FORMATS
 from bpe_tokenizer.errors import CorpusError, OptionError
-from token_files import contents, flat
+from reader_libraries import library
+from token_files import contents, flat, read_mds
 
 SPECIAL = ["<|eos|>", "<|im_start|>", "<|im_end|>"]
 TALKS = [
@@ -105,6 +107,66 @@ def test_conversations_in_parquet(talks: Path, tmp_path: Path, tokenizer: BPETok
         assert flat(pairs) == expected(tokenizer)
 
 
+def test_conversations_in_mds(talks: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    (made,) = tokenize(talks, tmp_path / "out", tokenizer, "mds").files
+    (entry,) = json.loads((tmp_path / "out" / "index.json").read_bytes())["shards"]
+    samples = read_mds(made, entry)
+    pairs = [labelled(*(np.array(each[name]) for name in ("tokens", "labels"))) for each in samples]
+    assert flat(pairs) == expected(tokenizer)
+
+
+def for_olmo(
+    talks: Path, out: Path, tokenizer: BPETokenizer, **options: Any
+) -> list[tuple[Path, Path, list[tuple[int, int]]]]:
+    """The ids, the mask and what they hold of each shard."""
+    made = tokenize(talks, out, tokenizer, "olmo", pack=None, shard_tokens=300, **options)
+    masks = [path for path in made.files if path.suffix == ".label_mask"]
+    pairs = [(path.with_suffix(".npy"), path) for path in masks]
+    assert len(pairs) == len(made.files) / 3 > 2
+    kinds = ("<u2", "?")
+    arrays = [[np.fromfile(*each).tolist() for each in zip(pair, kinds, strict=True)] for pair in pairs]
+    return [(*pair, list(zip(*each, strict=True))) for pair, each in zip(pairs, arrays, strict=True)]
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": 1, "index": True, "val_fraction": 0.3}], ids=str)
+def test_conversations_for_olmo(
+    options: dict[str, Any], talks: Path, tmp_path: Path, tokenizer: BPETokenizer
+) -> None:
+    found = flat([pairs for _, _, pairs in for_olmo(talks, tmp_path / "out", tokenizer, **options)])
+    assert sorted(found) == sorted(expected(tokenizer))
+    assert options or found == expected(tokenizer)
+    with pytest.raises(OptionError, match="holds conversations with a mask for OLMo-core"):
+        TokenDataset(tmp_path / "out", 8)
+
+
+@pytest.mark.token_readers
+@pytest.mark.filterwarnings("ignore")
+def test_olmo_core_reads_the_mask(talks: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    dataset_class = library("olmo_core.data").NumpyFSLDataset
+    shards = for_olmo(talks, tmp_path / "out", tokenizer)
+    dataset = dataset_class(
+        *[path for path, _, _ in shards],
+        label_mask_paths=[path for _, path, _ in shards],
+        sequence_length=16,
+        pad_token_id=0,
+        eos_token_id=tokenizer.special_tokens["<|eos|>"],
+        vocab_size=tokenizer.n_vocab,
+    )
+    rows = [dataset[number] for number in range(len(dataset))]
+    assert flat(
+        [zip(row["input_ids"].tolist(), row["label_mask"].tolist(), strict=True) for row in rows]
+    ) == (flat([pairs[: len(pairs) // 16 * 16] for _, _, pairs in shards]))
+
+
+@pytest.mark.token_readers
+@pytest.mark.filterwarnings("ignore")
+def test_mosaicml_reads_the_labels(talks: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    streaming = library("streaming")
+    tokenize(talks, tmp_path / "out", tokenizer, "mds")
+    samples = [*streaming.StreamingDataset(local=str(tmp_path / "out"), batch_size=1)]
+    assert flat([labelled(each["tokens"], each["labels"]) for each in samples]) == expected(tokenizer)
+
+
 def test_shuffled_and_divided_conversations(talks: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
     options: dict[str, Any] = {"shuffle": 1, "val_fraction": 0.3, "pack_strategy": "best-fit"}
     tokenize(talks, tmp_path / "out", tokenizer, **options)
@@ -174,10 +236,13 @@ def test_bad_ids(ids: Any, problem: str, tmp_path: Path, tokenizer: BPETokenizer
     ("options", "problem"),
     [
         ({"content": "audio"}, "content is 'audio'"),
-        ({"content": "messages"}, "which only packed 'npy' and 'parquet' can tell"),
-        (
-            {"content": "messages", "format": "mds", "pack": 8},
-            "which only packed 'npy' and 'parquet' can tell",
+        *(
+            (
+                {"content": "messages", "format": name},
+                "only 'olmo' and packed 'npy', 'parquet' and 'mds' can tell",
+            )
+            for name in FORMATS
+            if name != "olmo"
         ),
         ({"content": "messages", "eos_token": "<|eos|>"}, "eos_token has no meaning with content='messages'"),
         ({"content": "ids", "allowed_special": "all"}, "allowed_special has no meaning with content='ids'"),

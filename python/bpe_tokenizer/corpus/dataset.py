@@ -268,6 +268,8 @@ class _Directory:
                 "or write 'npy'"
             )
         pack: int | None = settings["pack"]
+        if pack is None and settings["content"] == "messages":
+            raise OptionError(f"{path} holds conversations with a mask for OLMo-core; write packed 'npy'")
         self.is_packed = pack is not None
         if settings["val_fraction"] is None and split != "train":
             raise OptionError(f"{path} is not divided (val_fraction), so it has no split {split!r}")

@@ -23,7 +23,7 @@ MANIFEST = "manifest.json"
 _VERSION = 1
 _SHARD_NAME = re.compile(
     r"tokens-(\d{5,}-)?\d{5,}(\.(train|val))?(\.(cu_seqlens|lengths|loss_mask))?"
-    r"\.(bin|idx|npy|parquet|(index\.)?csv\.gz|mds|ds(\.(index|metadata))?)"
+    r"\.(bin|idx|npy|parquet|(index\.)?csv\.gz|label_mask|mds|ds(\.(index|metadata))?)"
 )
 _LIST_NAME = re.compile(r"skipped-\d{5,}-\d{5,}\.jsonl")
 # The manifest of a run without parts lists at most this many inputs.

@@ -23,7 +23,7 @@ from bpe_tokenizer.corpus.packing import (
 )
 from bpe_tokenizer.corpus.parquet import TableShard
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
-from bpe_tokenizer.corpus.streaming import SEQ_LENGTHS, TOKENS, MdsShard
+from bpe_tokenizer.corpus.streaming import MdsShard, mds_columns
 from bpe_tokenizer.errors import CorpusError
 
 __all__ = [
@@ -68,7 +68,7 @@ def packed_format(
         if name == "npy":
             sequences = _NumpySequences(files, dtype, size, pad_id)
         elif name == "mds":
-            sequences = _MdsSequences(files, dtype)
+            sequences = _MdsSequences(files, dtype, has_loss)
         else:
             sequences = _ParquetSequences(files, dtype, size, has_loss)
         return PackingShard(_PACKERS[strategy](size), sequences)
@@ -186,8 +186,7 @@ class _ParquetSequences(TableShard):
         ids, lengths = packed.ids, packed.lengths
         labels = {}
         if self._has_loss:
-            ids = ids & ~LOSS_BIT
-            found = np.where(packed.ids >= LOSS_BIT, ids.astype(np.int32), np.int32(_NO_LABEL))
+            ids, found = _ids_and_labels(ids)
             labels["labels"] = (found, lengths)
         rows = self.rows(
             input_ids=(ids, lengths),
@@ -214,16 +213,30 @@ class _ParquetSequences(TableShard):
 
 
 class _MdsSequences:
-    """Writes a sample for each sequence: `tokens` without padding, and `seq_lengths` of its pieces."""
+    """Writes a sample for each sequence: `tokens` without padding, and `seq_lengths` of its pieces.
 
-    def __init__(self, files: Sequence[BinaryIO], dtype: str) -> None:
-        self._samples = MdsShard(files, dtype, (SEQ_LENGTHS, TOKENS))
+    Samples of conversations also have `labels`, as in Parquet.
+    """
+
+    def __init__(self, files: Sequence[BinaryIO], dtype: str, has_loss: bool) -> None:
+        self._samples = MdsShard(files, dtype, mds_columns(True, has_loss))
+        self._has_loss = has_loss
         self.finish, self.abandon = self._samples.finish, self._samples.abandon
 
     def add(self, packed: PackedIds) -> None:
         pieces = np.split(packed.pieces, np.cumsum(packed.counts)[:-1])
         for lengths, ids in zip(pieces, np.split(packed.ids, np.cumsum(packed.lengths)[:-1]), strict=True):
-            self._samples.add(lengths, ids)
+            if self._has_loss:
+                tokens, labels = _ids_and_labels(ids)
+                self._samples.add(labels, lengths, tokens)
+            else:
+                self._samples.add(lengths, ids)
+
+
+def _ids_and_labels(ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
+    """Return ids without `LOSS_BIT`, and the labels: those that had it, and -100 for the others."""
+    plain = ids & ~LOSS_BIT
+    return plain, np.where(ids >= LOSS_BIT, plain.astype(np.int32), np.int32(_NO_LABEL))
 
 
 class PackedSequences(NamedTuple):

@@ -12,6 +12,7 @@ from bpe_tokenizer.arguments import check_choice, check_flag, check_integer
 from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.corpus.contents import Content, CorpusFields, template_digest
 from bpe_tokenizer.corpus.index import indexed_format
+from bpe_tokenizer.corpus.masked_shards import masked_format
 from bpe_tokenizer.corpus.mixture import Source
 from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
 from bpe_tokenizer.corpus.packed_shards import packed_format
@@ -148,12 +149,13 @@ class CorpusSettings:
     @property
     def shard_format(self) -> ShardFormat:
         """The format of the shards."""
-        found = FORMATS[self.format]
+        found, has_loss = FORMATS[self.format], self.content == "messages"
         if self.pack is not None:
-            has_loss = self.content == "messages"
             found = packed_format(self.format, self.pack, self.pack_strategy, self.pad_id, has_loss)
         if self.index:
             found = indexed_format(found)
+        if self.pack is None and has_loss:
+            found = masked_format(found)
         return found if self.val_fraction is None else split_format(found)
 
     def recognized(self, tokenizer: BPETokenizer) -> Collection[str]:
@@ -273,9 +275,9 @@ def _check_together(name: ShardFormatName, values: Mapping[str, Any]) -> None:
             "id_field has no meaning without index; give both",
         ),
         (
-            is_chat and not (is_packed and name in ("npy", "parquet")),
-            "conversations have tokens that do not count for the loss, which only packed 'npy' and 'parquet' "
-            "can tell; give one of these formats and pack (--format npy --pack N)",
+            is_chat and not is_packed and name != "olmo",
+            "conversations have tokens that do not count for the loss, which only 'olmo' and packed 'npy', "
+            "'parquet' and 'mds' can tell; give one of these formats (--format npy --pack N)",
         ),
     ]
     for is_wrong, problem in problems:

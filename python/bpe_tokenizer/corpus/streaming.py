@@ -22,10 +22,9 @@ __all__ = [
     "INDEXED_FORMATS",
     "LITDATA_MAX_TOKENS",
     "MDS_MAX_TOKENS",
-    "SEQ_LENGTHS",
-    "TOKENS",
     "MdsShard",
     "litdata_header",
+    "mds_columns",
     "stream_index",
 ]
 
@@ -44,7 +43,12 @@ _LITDATA_TYPES = {"uint16": "no_header_numpy:5", "int32": "no_header_tensor:16"}
 # What its `treespec_dumps` returns for an item that is one array.
 _LITDATA_LEAF = '[1, {"type": null, "context": null, "children_spec": []}]'
 
-TOKENS, SEQ_LENGTHS = "tokens", "seq_lengths"
+_TOKENS = "tokens"
+
+
+def mds_columns(is_packed: bool, has_loss: bool) -> list[str]:
+    """Return the columns of MDS, in alphabetical order."""
+    return [*(["labels"] if has_loss else []), *(["seq_lengths"] if is_packed else []), _TOKENS]
 
 
 class MdsShard:
@@ -60,7 +64,7 @@ class MdsShard:
         columns: The columns, in alphabetical order.
     """
 
-    def __init__(self, files: Sequence[BinaryIO], dtype: str, columns: Sequence[str] = (TOKENS,)) -> None:
+    def __init__(self, files: Sequence[BinaryIO], dtype: str, columns: Sequence[str] = (_TOKENS,)) -> None:
         self._file = files[0]
         self._types = [np.dtype(_column_type(name, dtype)).newbyteorder("<") for name in columns]
         self._config = json.dumps(_mds_config(dtype, columns), sort_keys=True).encode()
@@ -123,7 +127,7 @@ def stream_index(files: Sequence[Path], settings: Mapping[str, Any]) -> bytes:
     """
     dtype = settings["dtype"]
     if settings["format"] == "mds":
-        columns = (TOKENS,) if settings["pack"] is None else (SEQ_LENGTHS, TOKENS)
+        columns = mds_columns(settings["pack"] is not None, settings["content"] == "messages")
         config = _mds_config(dtype, columns)
         index: Any = {"version": 2, "shards": [_mds_entry(path, config) for path in files]}
     else:
@@ -144,7 +148,7 @@ def stream_index(files: Sequence[Path], settings: Mapping[str, Any]) -> bytes:
 
 
 def _column_type(name: str, dtype: str) -> str:
-    return dtype if name == TOKENS else "int32"
+    return dtype if name == _TOKENS else "int32"
 
 
 def _mds_config(dtype: str, columns: Sequence[str]) -> dict[str, Any]:
