@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from bpe_tokenizer.corpus.stages import in_threads
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 
-__all__ = ["CorpusDirectory"]
+__all__ = ["CorpusDirectory", "read_plan"]
 
 _PLAN = "plan.json"
 _PLAN_KEYS = {"units": list, "inputs": list, "settings": dict}
@@ -87,7 +88,7 @@ class CorpusDirectory:
                 if lock is not None:
                     _remove_earlier(path, overwrite)
                 if not (path / _PLAN).exists():
-                    _check_empty(path, plan)
+                    _check_empty(path)
                     _write_plan(path / _PLAN, plan.data)
                 if (path / _PLAN).read_bytes() != plan.data:
                     raise OptionError(_differing(path, plan))
@@ -110,7 +111,7 @@ class CorpusDirectory:
             raise OptionError(
                 f"{path} has no {_PLAN}, which a run in parts writes (tokenize-corpus --part I --of N)"
             )
-        units = len(_read_plan(path)["units"])
+        units = len(read_plan(path)["units"])
         if not units:
             raise OptionError(f"{path} holds rows of an engine, whose own run writes {MANIFEST} at its end")
         return cls(path, checksum(path / _PLAN), units)
@@ -152,10 +153,6 @@ class CorpusDirectory:
                         "Start it again in another directory"
                     )
                 self._plan_version = version
-
-    def plan(self) -> Any:
-        """Return the plan as JSON values."""
-        return _read_plan(self.path)
 
     def committed(self, unit: int) -> UnitRecord | None:
         """Return the record of a complete unit, whatever has become of its shards; None for another unit."""
@@ -250,7 +247,7 @@ class CorpusDirectory:
             WriteError: A file cannot be written, or another run has taken over the directory.
         """
         self.check()
-        plan = self.plan()
+        plan = read_plan(self.path)
         if not any(record.tokens for record in records):
             raise CorpusError(
                 "nothing was written: the corpus is empty, or all its documents were skipped or left out"
@@ -275,17 +272,18 @@ class CorpusDirectory:
         return self.path / f"unit-{unit_stem(unit, self.units)}{kind}.json"
 
 
-def _read_plan(directory: Path) -> Any:
-    """Return the plan of a directory as JSON values."""
+def read_plan(directory: Path) -> Any:
+    """Return the plan of a directory as JSON values.
+
+    Raises:
+        CorpusError: It cannot be read, or is not one.
+    """
     path = directory / _PLAN
     plan = read_json(path)
-    try:
-        if plan["unit_bytes"] is not None:
-            count_of(plan["unit_bytes"])
+    with suppress(KeyError, TypeError, ValueError):
+        count_of(plan["unit_bytes"] or 0)
         if all(isinstance(plan[key], kind) for key, kind in _PLAN_KEYS.items()):
             return plan
-    except (KeyError, TypeError, ValueError):
-        pass
     raise CorpusError(f"{path} is not the plan of a run of this version; write to a new directory")
 
 
@@ -310,68 +308,46 @@ def _differing(path: Path, plan: Plan) -> str:
         theirs, mine = (
             {**each["settings"], "unit_bytes": each["unit_bytes"], "inputs": each["inputs"]} for each in found
         )
-        changes = run_changes(theirs, mine, theirs["inputs"], mine["inputs"])[:200] or "version"
+        changes = run_changes(theirs, mine)[:200] or "version"
     except (ValueError, KeyError, TypeError, AttributeError):
         return f"{path / _PLAN} is not the plan of a run of this version; write to a new directory"
     is_whole = plan.unit_bytes is None
     if is_whole != (theirs["unit_bytes"] is None):
-        if is_whole:
-            return f"{path} holds a run in parts ({_PLAN}); write to another directory, or run its parts"
-        return f"{path} holds a run without parts ({_PLAN}); write the parts to a new directory"
-    what = "shards" if is_whole else "parts"
+        kind = "in parts" if is_whole else "without parts"
+        return f"{path} holds a run {kind} ({_PLAN}); write to another directory"
     advice = ", or overwrite this one" if is_whole and isinstance(path, Path) else ""
     if not is_whole and changes.startswith("inputs"):
         advice = ", with reuse (--reuse) of this one for the inputs that are the same"
-    differing = f"it differs in: {changes}"
-    return f"{path} holds the {what} of another run ({differing}); write to another directory{advice}"
+    return (
+        f"{path} holds the {'shards' if is_whole else 'parts'} of another run (it differs in: {changes}); "
+        f"write to another directory{advice}"
+    )
 
 
 def _remove_earlier(path: Path, overwrite: bool) -> None:
     """Remove the files of an earlier run without parts, if it shall be overwritten or has no shard."""
-    if (path / _PLAN).exists():
-        plan = _read_plan(path)
-        settings = plan["settings"]
-        if plan["unit_bytes"] is not None or (not overwrite and any(path.glob("tokens-[0-9]*"))):
-            return
-    elif (path / MANIFEST).exists():
-        settings = _settings_of_manifest(path / MANIFEST)
-        if not overwrite:
-            raise OptionError(
-                f"{path} holds a run of an earlier version, which cannot go on; write to another directory, "
-                "or overwrite this one"
-            )
-    else:
+    if not (path / _PLAN).exists():
+        return
+    plan = read_plan(path)
+    if plan["unit_bytes"] is not None or (not overwrite and any(path.glob("tokens-[0-9]*"))):
         return
     # The plan is removed last: while it exists, the other files belong to its run.
     for pattern in ("unit-[0-9]*.json", MANIFEST, SKIPPED, "skipped-[0-9]*.jsonl", "tokens-[0-9]*"):
         for file in path.glob(pattern):
             unlink_training_name(file)
             file.unlink()
-    for name in joined_files(settings):
+    for name in joined_files(plan["settings"]):
         (path / name).unlink(missing_ok=True)
     (path / _PLAN).unlink(missing_ok=True)
 
 
-def _settings_of_manifest(path: Path) -> Any:
-    manifest = read_json(path)
-    is_own = isinstance(manifest, dict) and manifest.get("version") == 1
-    if is_own and isinstance(manifest.get("shards"), list) and isinstance(manifest.get("settings"), dict):
-        return manifest["settings"]
-    raise CorpusError(f"{path} is not the manifest of a run of this version; write to a new directory")
-
-
-def _check_empty(path: Path, plan: Plan) -> None:
+def _check_empty(path: Path) -> None:
     others = sorted(each.name for each in path.iterdir() if not is_temporary(each))
-    if not others or _PLAN in others:  # Another process may have written the plan, and more, by now.
-        return
-    names = ", ".join(others[:5])
-    if plan.unit_bytes is None:
+    if others and _PLAN not in others:  # Another process may have written the plan, and more, by now.
         raise OptionError(
-            f"{path} holds other files ({names}), which readers might take for shards; write to a new "
-            "directory"
+            f"{path} holds other files ({', '.join(others[:5])}), which readers might take for shards; write "
+            "to a new directory"
         )
-    kind = "a run without parts" if MANIFEST in others else "other files"
-    raise OptionError(f"{path} holds {kind} ({names}); write the parts to a new directory")
 
 
 def _shown(numbers: Sequence[int]) -> str:

@@ -85,23 +85,21 @@ def input_changes(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
     return f"inputs ({said or 'their order'})"
 
 
-def run_changes(earlier: Mapping[str, Any], now: Mapping[str, Any], earlier_inputs: Any, inputs: Any) -> str:
+def run_changes(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Return which settings of a run are not those of an earlier one, for messages; "" for none.
 
     Args:
-        earlier: The settings of the earlier run, with something for its inputs.
+        earlier: The settings of the earlier run, perhaps with the `listed_inputs` as `"inputs"`.
         now: Those of this run.
-        earlier_inputs: The `listed_inputs` of the earlier run, if they are known.
-        inputs: Those of this run.
 
-    >>> run_changes({"dtype": "uint16", "inputs": "a1"}, {"dtype": "uint32", "inputs": "a2"}, None, None)
+    >>> run_changes({"dtype": "uint16", "inputs": "a1"}, {"dtype": "uint32", "inputs": "a2"})
     'dtype, inputs'
     """
     differing = [key for key in now if earlier.get(key) != now[key]]
     if "inputs" in differing:
         # A list that is not one of inputs, in a file that was changed or of another version, names none.
         with suppress(KeyError, TypeError, ValueError, AttributeError):
-            differing[differing.index("inputs")] = input_changes(earlier_inputs, inputs)
+            differing[differing.index("inputs")] = input_changes(earlier["inputs"], now["inputs"])
     return ", ".join(differing)
 
 

@@ -21,11 +21,7 @@ __all__ = ["MANIFEST", "Files", "Shard", "UnitRecord", "count_of", "manifest_of"
 
 MANIFEST = "manifest.json"
 _VERSION = 1
-_SHARD_NAME = re.compile(
-    r"tokens-(\d{5,}-)?\d{5,}(\.(train|val))?(\.(cu_seqlens|lengths|loss_mask))?"
-    r"\.(bin|idx|npy|parquet|(index\.)?csv\.gz|label_mask|mds|ds(\.(index|metadata))?)"
-)
-_LIST_NAME = re.compile(r"skipped-\d{5,}-\d{5,}\.jsonl")
+_NAME = re.compile(r"(tokens|skipped)-\d{5,}[\w.-]*")
 # The manifest of a run without parts lists at most this many inputs.
 _MAX_LISTED = 100_000
 
@@ -71,7 +67,7 @@ class Shard:
         Raises:
             ValueError, KeyError, TypeError, AttributeError: It is not that of a shard.
         """
-        files, skipped = _files(value["files"], _SHARD_NAME), _files(value["skipped"], _LIST_NAME)
+        files, skipped = _files(value["files"]), _files(value["skipped"])
         end = Position(*(count_of(value["end"][name]) for name in Position._fields))
         counts = {
             name: (count_of(each[0]), count_of(each[1])) for name, each in value.get("sources", {}).items()
@@ -145,7 +141,7 @@ class UnitRecord:
                 return None
             skipped = None if value["skipped"] is None else count_of(value["skipped"])
             shards = tuple(map(Shard.from_json, value["shards"]))
-            rest, is_reused = _files(value["rest"], _LIST_NAME), value.get("reused") is True
+            rest, is_reused = _files(value["rest"]), value.get("reused") is True
             return cls(unit, plan, shards, skipped, rest, is_reused)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -255,10 +251,10 @@ def _listed(values: Mapping[str, tuple[Any, ...]]) -> dict[str, list[Any]]:
     return {name: list(each) for name, each in values.items()}
 
 
-def _files(value: Any, names: re.Pattern[str]) -> Files:
+def _files(value: Any) -> Files:
     files: dict[str, tuple[int, str]] = {}
     for name, (size, sha256) in value.items():
-        if not names.fullmatch(name) or not isinstance(sha256, str):
+        if not _NAME.fullmatch(name) or not isinstance(sha256, str):
             raise ValueError
         files[name] = (count_of(size), sha256)
     return files

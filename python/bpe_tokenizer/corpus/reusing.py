@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.atomic import AtomicFile, write_errors
-from bpe_tokenizer.corpus.directory import CorpusDirectory
+from bpe_tokenizer.corpus.directory import CorpusDirectory, read_plan
 from bpe_tokenizer.corpus.input_list import directory_before, run_changes
 from bpe_tokenizer.corpus.joining import link
 from bpe_tokenizer.corpus.manifest import Files
@@ -39,12 +39,12 @@ class EarlierRun:
     def __init__(self, path: Path, plan: Plan) -> None:
         self._source = CorpusDirectory.of_parts(path)
         self._plan = plan
-        theirs, mine = self._source.plan(), json.loads(plan.data)
+        theirs, mine = read_plan(path), json.loads(plan.data)
         if theirs["unit_bytes"] is None:
             raise OptionError(f"{path} holds a run without parts, which has no units to reuse")
         # The sources of a mixture count their files. `_described` compares the rest of them.
         settings, own = ({**each["settings"], "sources": None} for each in (theirs, mine))
-        changes = run_changes(settings, own, None, None)
+        changes = run_changes(settings, own)
         if changes:
             raise OptionError(f"{path} has shards of other settings (they differ in: {changes})")
         inputs = theirs["inputs"]

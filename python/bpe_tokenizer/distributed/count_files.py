@@ -323,7 +323,7 @@ class _CountDirectory:
                 return
             found = read_json(path) or {}
             own = json.loads(data)
-            differing = run_changes(found, own, found.get("inputs"), own["inputs"]) or "version"
+            differing = run_changes(found, own) or "version"
             raise OptionError(
                 f"{self.path} holds the counts of another run (it differs in: {differing}); write "
                 "to another directory"
