@@ -44,6 +44,7 @@ __all__ = [
     "Side",
     "TextArguments",
     "TieBreak",
+    "byte_size",
     "check_min_count",
     "field_names",
     "memory_bytes",
@@ -67,9 +68,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _ENTRY = re.compile(r"^ {4}(\w+): .*(?:\n {8}.*)*", re.MULTILINE)
 _ARGS = re.compile(r"^Args:\n(?: {4}.*\n)+", re.MULTILINE)
 
-_UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
-_MEMORY = r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b)?\s*"
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?b|b)?\s*", re.IGNORECASE)
 # What a process takes besides the pieces: Python and the package 40 MB, pyarrow up to 110 MB, readers and two
 # threads the rest; and the smallest limit that leaves memory for pieces.
 _BASE_MEMORY = 204 * 10**6
@@ -409,34 +410,43 @@ class RowOptions:
         ) and (self.text_pair is None and self.stride is _NO_STRIDE)
 
 
-def memory_bytes(max_memory: int | str) -> int:
-    """Return a memory limit in bytes.
+def byte_size(name: str, value: int | str) -> int:
+    """Return a size in bytes, which is at least 1.
 
     Args:
-        max_memory: Bytes, or a text like `"500MB"` or `"2GiB"`.
+        name: The argument, for messages.
+        value: Bytes, or a text like `"500MB"` or `"2GiB"`.
 
     Raises:
         ArgumentTypeError: It is neither an `int` nor a `str`.
-        OptionError: The text is not a size, or the limit is below 240 MB.
+        OptionError: The text is not a size, or the size is less than 1.
+
+    >>> byte_size("unit_bytes", "1.5GB")
+    1500000000
+    """
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ArgumentTypeError(f"{name} must be an int or a str, not {type(value).__name__}")
+    if isinstance(value, str):
+        match = _SIZE.fullmatch(value)
+        if match is None:
+            raise OptionError(f"{name} is {shorten(value)}; say it as '500MB', '2GB' or in bytes")
+        value = int(min(float(match[1]) * _UNITS[(match[2] or "").lower()], sys.maxsize))
+    return min(check_integer(name, value, 1), sys.maxsize)
+
+
+def memory_bytes(max_memory: int | str) -> int:
+    """Return a memory limit in bytes. Errors: `byte_size`, and `OptionError` for less than 240 MB.
 
     >>> memory_bytes("1.5GB")
     1500000000
     """
-    if isinstance(max_memory, bool) or not isinstance(max_memory, int | str):
-        raise ArgumentTypeError(f"max_memory must be an int or a str, not {type(max_memory).__name__}")
-    if isinstance(max_memory, str):
-        match = re.fullmatch(_MEMORY, max_memory, re.IGNORECASE)
-        if match is None:
-            raise OptionError(f"max_memory is {shorten(max_memory)}; say it as '500MB', '2GB' or in bytes")
-        size = float(match[1]) * _UNITS[(match[2] or "").lower()]
-        max_memory = int(min(size, sys.maxsize))
-    max_memory = min(int.__index__(max_memory), sys.maxsize)
-    if max_memory < _MIN_MEMORY:
+    size = byte_size("max_memory", max_memory)
+    if size < _MIN_MEMORY:
         raise OptionError(
-            f"max_memory is {max_memory:,} bytes; give it at least 240MB, most of which Python, its "
+            f"max_memory is {size:,} bytes; give it at least 240MB, most of which Python, its "
             "libraries and the readers take"
         )
-    return max_memory
+    return size
 
 
 def sample_limit(sample: float | str) -> int | None:

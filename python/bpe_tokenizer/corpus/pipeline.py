@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.arguments import check_flag, check_integer, processors_for
-from bpe_tokenizer.corpus.byte_sizes import byte_size
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.joining import write_meta
 from bpe_tokenizer.corpus.mixture import mixed_inputs
@@ -22,7 +21,7 @@ from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shards import ShardFormatName
 from bpe_tokenizer.corpus.units import run_units, write_units
 from bpe_tokenizer.errors import OptionError
-from bpe_tokenizer.options import ReadOptions, pick, takes
+from bpe_tokenizer.options import ReadOptions, byte_size, pick, takes
 from bpe_tokenizer.readers import Input, find_sources
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar

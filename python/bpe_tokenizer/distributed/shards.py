@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from bpe_tokenizer.arguments import check_flag, check_integer
 from bpe_tokenizer.atomic import check_writable, write_errors
-from bpe_tokenizer.corpus.byte_sizes import byte_size
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_rows, plan_units
@@ -19,7 +18,7 @@ from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.units import run_unit, run_units
 from bpe_tokenizer.distributed.tasks import Tasks
 from bpe_tokenizer.errors import OptionError, WriteError
-from bpe_tokenizer.options import field_names
+from bpe_tokenizer.options import byte_size, field_names
 from bpe_tokenizer.readers import find_sources
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
