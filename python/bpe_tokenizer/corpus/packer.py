@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from bpe_tokenizer.atomic import AtomicFile, write_errors
 from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
 from bpe_tokenizer.corpus.index import csv_field
-from bpe_tokenizer.corpus.settings import CorpusSettings
+from bpe_tokenizer.corpus.manifest import Shard
 from bpe_tokenizer.corpus.shard_limits import documents_that_fit
 from bpe_tokenizer.corpus.shards import ShardWriter
 from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
@@ -41,32 +40,28 @@ class ShardPacker:
 
     Args:
         store: Where finished shards go; new ones follow those that are there.
-        settings: The settings of the run.
-        names: The name of each input, for messages.
         start: The position of the last document of the finished shards.
-        index_names: The name of each input in the index; None for no index.
-        members: The number of the source of each input; None for no mixture.
     """
 
-    def __init__(
-        self,
-        store: UnitShards,
-        settings: CorpusSettings,
-        names: Sequence[str],
-        start: Position,
-        index_names: Sequence[str] | None = None,
-        members: npt.NDArray[np.intp] | None = None,
-    ) -> None:
+    def __init__(self, store: UnitShards, start: Position) -> None:
+        settings, unit = store.plan.settings, store.unit
+        inputs, names = store.plan.inputs_of(unit)
         self._store = store
         self._format = settings.shard_format
         self._dtype = settings.dtype
         self._is_split = settings.val_fraction is not None
         self._limit = settings.shard_tokens
-        self._names = names
-        self._index_names = index_names
-        self._members = members
+        self._names = [each.name for each in inputs]
+        self._index_names: list[str] | None = None
+        if settings.index:
+            # The rows of a part of a file count from its beginning.
+            place = f"@{unit.start}" if unit.kind == "bytes" else ""
+            self._index_names = [csv_field(f"{name}{place}") for name in names]
+        # The source of each input of a mixture, and what the shard has of each source.
+        sizes = [source.inputs for source in settings.sources]
+        self._members = np.repeat(np.arange(len(sizes)), sizes)[unit.first :]
         self._source_names = [source.name for source in settings.sources]
-        self._of_sources = np.zeros((len(settings.sources), 2), dtype=np.int64)
+        self._of_sources = np.zeros((len(sizes), 2), dtype=np.int64)
         self._writer: ShardWriter | None = None
         self._files: list[AtomicFile] = []
         self._full: list[FullShard] = []
@@ -162,7 +157,7 @@ class ShardPacker:
             names = repeat("") if batch.names is None else map(csv_field, batch.names[start:end])
             places = zip(names, batch.places(start, end), strict=False)
             more.append([f"{name},{self._index_names[place]},{row}" for name, (place, row) in places])
-        if self._members is not None:
+        if self._source_names:
             sources = self._members[[place for place, _ in batch.places(start, end)]]
             np.add.at(self._of_sources, sources, np.stack([np.ones_like(lengths), lengths], axis=1))
         with write_errors(self._store.directory.path):
@@ -184,8 +179,8 @@ class ShardPacker:
         skipped = [row for row in self._skipped if row[:2] < self._end[:2]]
         counts = zip(self._source_names, self._of_sources.tolist(), strict=True)
         sources = {name: (documents, tokens) for name, (documents, tokens) in counts if documents}
-        full = FullShard(self._files, sizes, self._documents, self._tokens, self._end, skipped, sources)
+        shard = Shard({}, self._documents, self._tokens, self._end, sources=sources)
+        self._full.append(FullShard(self._files, sizes, shard, skipped))
         self._of_sources[:] = 0
-        self._full.append(full)
         self._skipped = self._skipped[len(skipped) :]
         self._writer, self._files, self._documents, self._tokens = None, [], 0, 0

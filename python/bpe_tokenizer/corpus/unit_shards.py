@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from bpe_tokenizer.atomic import AtomicFile, write_errors
@@ -23,20 +24,14 @@ class FullShard(NamedTuple):
     Args:
         files: The files.
         sizes: The size that each must have.
-        documents: Number of documents.
-        tokens: Number of ids.
-        end: The position of its last document in the inputs.
+        shard: What is in it; its files are listed when they are complete.
         skipped: The rows that were skipped since the shard before.
-        sources: The documents and ids of each source of a mixture.
     """
 
     files: Sequence[AtomicFile]
     sizes: Sequence[int]
-    documents: int
-    tokens: int
-    end: Position
+    shard: Shard
     skipped: Sequence[BadRow]
-    sources: Mapping[str, tuple[int, int]]
 
     def complete(self) -> Files:
         """Flush the files to the disk, check their sizes, and return the sizes and the SHA-256.
@@ -44,8 +39,9 @@ class FullShard(NamedTuple):
         Raises:
             WriteError: A file cannot be written, or has another size.
         """
+        what = f"{self.shard.documents:,} documents with {self.shard.tokens:,} ids"
         return {
-            file.path.name: _complete(file, size, f"{self.documents:,} documents with {self.tokens:,} ids")
+            file.path.name: _complete(file, size, what)
             for file, size in zip(self.files, self.sizes, strict=True)
         }
 
@@ -62,9 +58,9 @@ class UnitShards:
 
     def __init__(self, directory: CorpusDirectory, plan: Plan, unit: Unit, record: UnitRecord) -> None:
         self.directory = directory
+        self.plan = plan
+        self.unit = unit
         self.shards = list(record.shards)
-        self._plan = plan
-        self._unit = unit
         self._opened = len(self.shards)
         self._unplaced: list[AtomicFile] = []
 
@@ -79,7 +75,7 @@ class UnitShards:
         Raises:
             WriteError: A file cannot be created.
         """
-        stem = "" if self._plan.unit_bytes is None else f"{self._plan.stem(self._unit)}-"
+        stem = "" if self.plan.unit_bytes is None else f"{self.plan.stem(self.unit)}-"
         files: list[AtomicFile] = []
         for suffix in suffixes:
             files.append(AtomicFile(self.directory.path / f"tokens-{stem}{self._opened:05d}{suffix}"))
@@ -102,8 +98,7 @@ class UnitShards:
         for file in shard.files:
             self._place(file, listed[file.path.name])
             self._unplaced.remove(file)
-        skipped = self._list(shard.skipped)
-        self.shards.append(Shard(listed, shard.documents, shard.tokens, shard.end, skipped, shard.sources))
+        self.shards.append(replace(shard.shard, files=listed, skipped=self._list(shard.skipped)))
         return self.shards[-1]
 
     def abandon(self) -> None:
@@ -129,13 +124,13 @@ class UnitShards:
         return record
 
     def _record(self, skipped: int | None, rest: Files) -> UnitRecord:
-        return UnitRecord(self._unit.number, self.directory.digest, tuple(self.shards), skipped, rest)
+        return UnitRecord(self.unit.number, self.directory.digest, tuple(self.shards), skipped, rest)
 
     def _list(self, rows: Sequence[BadRow]) -> Files:
         """Write a list of skipped rows."""
         if not rows:
             return {}
-        plan, unit = self._plan, self._unit
+        plan, unit = self.plan, self.unit
         # The rows of row groups count from the beginning of their file.
         start = unit.start if unit.kind == "bytes" else None
         _, names = plan.inputs_of(unit)
@@ -150,11 +145,11 @@ class UnitShards:
 
     def _place(self, file: AtomicFile, listed: tuple[int, str]) -> None:
         """Move a file into place, unless another attempt has committed the unit with other bytes."""
-        record = self.directory.committed(self._unit.number) if self.directory.lock is None else None
+        record = self.directory.committed(self.unit.number) if self.directory.lock is None else None
         for shard in record.shards if record is not None else ():
             if shard.files.get(file.path.name, listed) != listed:
                 raise WriteError(
-                    f"{file.path}: another attempt of unit {self._unit.number} has committed other bytes; "
+                    f"{file.path}: another attempt of unit {self.unit.number} has committed other bytes; "
                     "run all parts with the same versions of the libraries",
                     filename=file.path,
                 )

@@ -145,7 +145,7 @@ def _write_unit(
     with write_errors(directory.path):
         (directory.path / MANIFEST).unlink(missing_ok=True)
     shards = UnitShards(directory, plan, unit, record)
-    return shards.commit(write_shards(plan, unit, encoder, shards, report, rows))
+    return shards.commit(write_shards(shards, encoder, report, rows))
 
 
 def run_units(

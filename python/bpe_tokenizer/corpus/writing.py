@@ -7,14 +7,10 @@ from contextlib import ExitStack, closing
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
 from bpe_tokenizer.corpus.batch_encoder import BatchEncoder, EncodedBatch
-from bpe_tokenizer.corpus.index import csv_field
 from bpe_tokenizer.corpus.manifest import Files, Shard
 from bpe_tokenizer.corpus.mixture import fractions
 from bpe_tokenizer.corpus.packer import ShardPacker
-from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.run_report import RunReport
 from bpe_tokenizer.corpus.selection import limited
 from bpe_tokenizer.corpus.shuffle import join_names, part_names, shuffle_documents
@@ -31,12 +27,7 @@ _ID_BYTES = 8 << 20
 
 
 def write_shards(
-    plan: Plan,
-    unit: Unit,
-    encoder: BatchEncoder,
-    store: UnitShards,
-    report: RunReport,
-    rows: Iterable[Any] | None = None,
+    store: UnitShards, encoder: BatchEncoder, report: RunReport, rows: Iterable[Any] | None = None
 ) -> list[BadRow]:
     """Write the documents of a unit into shards, after those that are finished.
 
@@ -44,10 +35,8 @@ def write_shards(
     writes, and others flush and hash the shards that are full. At most a few batches wait between stages.
 
     Args:
-        plan: The plan.
-        unit: The unit.
-        encoder: Encodes the documents.
         store: The shards of the unit.
+        encoder: Encodes the documents.
         report: Reports the progress.
         rows: The rows of a unit without inputs, as Arrow record batches.
 
@@ -58,25 +47,17 @@ def write_shards(
         CorpusError: A file is broken, a row is bad, or a document is too long for the format.
         WriteError: A shard cannot be written.
     """
-    settings = plan.settings
-    inputs, names = plan.inputs_of(unit)
-    index_names = members = None
-    if settings.index:
-        # The rows of a part of a file count from its beginning.
-        place = f"@{unit.start}" if unit.kind == "bytes" else ""
-        index_names = [csv_field(f"{name}{place}") for name in names]
-    if settings.sources:
-        sizes = [source.inputs for source in settings.sources]
-        members = np.repeat(np.arange(len(sizes)), sizes)[unit.first : unit.first + unit.inputs]
+    settings, number = store.plan.settings, store.unit.number
+    inputs, _ = store.plan.inputs_of(store.unit)
     # The order of shuffled documents is known when all are read.
     is_shuffled = settings.shuffle is not None
-    position, kept = (Position(), []) if is_shuffled else (store.end, store.shards)
-    packer = ShardPacker(store, settings, [each.name for each in inputs], position, index_names, members)
+    position, kept = (Position(), []) if is_shuffled else (store.end, list(store.shards))
+    packer = ShardPacker(store, position)
     with ExitStack() as stack:
         # After success nothing is unfinished, so this does nothing.
         stack.callback(store.abandon)
         stack.callback(packer.abandon)
-        taken = _taken(plan, unit, encoder, position, list(kept), rows)
+        taken = _taken(store, encoder, position, kept, rows)
         encoded: Iterable[EncodedBatch] = stack.enter_context(closing(taken))
         if settings.shuffle is not None:
             scratch, documents = store.directory.scratch, packer.documents
@@ -92,7 +73,7 @@ def write_shards(
         def full_shards() -> Iterator[list[FullShard]]:
             for read, skipped, full in packed:
                 report.skipped(inputs, skipped)
-                report.progress(unit.number, read, packer.documents, packer.tokens)
+                report.progress(number, read, packer.documents, packer.tokens)
                 yield full
 
         completed = ordered_map(
@@ -114,8 +95,7 @@ def write_shards(
 
 
 def _taken(
-    plan: Plan,
-    unit: Unit,
+    store: UnitShards,
     encoder: BatchEncoder,
     position: Position,
     kept: Sequence[Shard],
@@ -124,13 +104,13 @@ def _taken(
     """Yield the documents of a unit that the settings take, encoded.
 
     Args:
-        plan: The plan.
-        unit: The unit.
+        store: The shards of the unit.
         encoder: Encodes the documents.
         position: Where to begin.
         kept: The shards before it.
         rows: As in `write_shards`.
     """
+    plan, unit = store.plan, store.unit
     settings = plan.settings
     ranges = None if unit.start is None or unit.end is None else [(unit.start, unit.end)]
     inputs, _ = plan.inputs_of(unit)
