@@ -173,6 +173,14 @@ def test_a_run_that_was_killed_goes_on(
     check_files(output)
 
 
+def test_settings_that_differ_at_their_end(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("low", encoding="utf-8")
+    tokens = [f"<|special {number}|>" for number in range(20)]
+    count(tmp_path / "a.txt", CountSettings(special_tokens=tokens), output=tmp_path / "out")
+    with pytest.raises(OptionError, match=r"another run \(it differs in: settings\)"):
+        count(tmp_path / "a.txt", CountSettings(special_tokens=tokens[:-1]), output=tmp_path / "out")
+
+
 def test_what_is_refused(tmp_path: Path, texts: list[str]) -> None:
     output = tmp_path / "out"
     with pytest.raises(OptionError, match="standard input"):

@@ -237,7 +237,7 @@ def count_to_files(
     units = plan_count(sources, read, unit_bytes)
     plan = {
         "version": _VERSION,
-        "settings": repr(settings),
+        "settings": asdict(settings),
         "read": asdict(read),
         "unit_bytes": unit_bytes,
         "partitions": partitions,
