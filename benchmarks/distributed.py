@@ -30,11 +30,12 @@ from typing import Any
 import numpy as np
 
 from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus.plan import Unit, plan_units
 from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.corpus.units import plan_units, run_unit
+from bpe_tokenizer.corpus.units import run_unit
 from bpe_tokenizer.distributed import CountSettings
 from bpe_tokenizer.distributed.count_files import merge_range, piece_ranges, save_unit
-from bpe_tokenizer.distributed.count_units import CountWork, count_unit, plan_count
+from bpe_tokenizer.distributed.count_units import CountWork, count_unit
 from bpe_tokenizer.readers import ReadOptions, find_inputs
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter
 
@@ -136,20 +137,20 @@ def measure(path: Path, pattern: str) -> Rates:
         size = sum(map(len, rows))
         inputs = tuple(find_inputs(write_jsonl(rows, directory)))
         work = CountWork(settings, None, str(directory), ReadOptions(), inputs)
-        parts = plan_count(inputs, work.read, 1 << 40)[0]
+        unit = Unit(0, 0, len(inputs))
 
         def count() -> None:
-            save_unit(count_unit(work, parts)[0], directory / "unit.counts")
+            save_unit(count_unit(work, unit)[0], directory / "unit.counts")
 
         counting = seconds(count)
-        counts, _ = count_unit(work, parts)
+        counts, _ = count_unit(work, unit)
+        each_file = [count_unit(work, Unit(number, number, 1))[0] for number in range(len(inputs))]
         files = [
-            save_unit(count_unit(work, (part,))[0], directory / f"{number}.counts")
-            for number, part in enumerate(parts)
+            save_unit(counted, directory / f"{number}.counts") for number, counted in enumerate(each_file)
         ]
-        written = sum(len(count_unit(work, (part,))[0]) for part in parts)
+        written = sum(map(len, each_file))
         ranges = piece_ranges(files, 2)
-        adding = seconds(lambda: [merge_range((work, str(directory)), each) for each in ranges])
+        adding = seconds(lambda: [merge_range(work, each) for each in ranges])
         learning = seconds(
             lambda: BPETokenizer(pattern).train_from_counts(counts, VOCAB_SIZE, verbose=False), rounds=1
         )
@@ -164,7 +165,7 @@ def measure(path: Path, pattern: str) -> Rates:
             ]
 
         tokenizing = seconds(tokenize)
-        base, peak = memory_of(work, parts)
+        base, peak = memory_of(work, unit)
         return Rates(
             corpus=path.stem,
             pattern=pattern,
@@ -214,12 +215,12 @@ def growth(rows: list[bytes], settings: CountSettings) -> Iterator[tuple[int, in
         yield sum(map(len, rows[: len(part)])), settings.counts().add_column(part).distinct
 
 
-def memory_of(work: CountWork, parts: Any) -> tuple[int, int]:
+def memory_of(work: CountWork, unit: Unit) -> tuple[int, int]:
     """Return the memory of a new process, before and after it has counted a unit."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         before: int = pool.apply(_peak)
-        pool.apply(_count_in_process, (work, parts))
+        pool.apply(_count_in_process, (work, unit))
         return before, pool.apply(_peak)
 
 
@@ -230,8 +231,8 @@ def _peak() -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-def _count_in_process(work: CountWork, parts: Any) -> int:
-    return len(count_unit(work, parts)[0])
+def _count_in_process(work: CountWork, unit: Unit) -> int:
+    return len(count_unit(work, unit)[0])
 
 
 def seconds(work: Callable[[], object], rounds: int = 3) -> float:

@@ -1,4 +1,4 @@
-"""Count pieces in processes, with the functions that Ray and Spark run on machines: `pip install pyarrow`."""
+"""Count and encode batches in processes, as any engine of Arrow batches can: `pip install pyarrow`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.distributed import (
-    CountSettings,
-    collect_counts,
-    count_ranges,
-    count_texts,
-    encode_texts,
-    file_ranges,
-    sum_counts,
-)
+from bpe_tokenizer.distributed import CountSettings, collect_counts, count_texts, encode_texts, sum_counts
 from shared import library_files
 
 
@@ -27,18 +19,13 @@ def main() -> None:
     tokenizer = BPETokenizer("gpt2", normalization=None)
     settings = CountSettings.of(tokenizer)
 
-    tasks = file_ranges(files, range_bytes=1 << 20)
-    with ProcessPoolExecutor(2, get_context("spawn")) as processes:
-        counted = list(processes.map(partial(count_ranges, settings=settings), tasks))
-    counts = collect_counts(sum_counts(counted), settings)
-    print(f"{counts.documents} files in {len(tasks)} tasks, {counts.distinct:,} distinct pieces")
-
     pyarrow: Any = import_module("pyarrow")
     batch = pyarrow.RecordBatch.from_pydict({"text": [path.read_bytes().decode() for path in files]})
-    rows = collect_counts(
-        [count_texts(batch.slice(row, 10), settings) for row in range(0, len(files), 10)], settings
-    )
-    print("rows and files give equal counts:", rows == counts)
+    batches = [batch.slice(row, 10) for row in range(0, len(files), 10)]
+    with ProcessPoolExecutor(2, get_context("spawn")) as processes:
+        counted = list(processes.map(partial(count_texts, settings=settings), batches))
+    counts = collect_counts(sum_counts(counted), settings)
+    print(f"{counts.documents} rows in {len(batches)} batches, {counts.distinct:,} distinct pieces")
 
     tokenizer.train_from_counts(counts, 1000, verbose=False)
     local = BPETokenizer("gpt2", normalization=None).train(files, 1000, verbose=False)

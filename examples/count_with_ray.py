@@ -41,12 +41,12 @@ def main() -> None:
     settings = CountSettings.of(tokenizer)
 
     directory = Path(tempfile.mkdtemp(prefix="counted-"))
-    counts = count_with_ray(files, settings, range_bytes=1 << 20, output=directory / "counts")
+    counts = count_with_ray(files, settings, unit_bytes=1 << 20, output=directory / "counts")
     print(f"{counts.documents} files, {counts.pieces:,} pieces, {counts.distinct:,} of them distinct")
 
     texts = [path.read_bytes().decode() for path in files]
     dataset = ray.data.from_arrow(pyarrow.table({"text": texts})).repartition(4)
-    print("rows and files give equal counts:", count_with_ray(dataset, settings, partitions=4) == counts)
+    print("rows and files give equal counts:", count_with_ray(dataset, settings) == counts)
 
     tokenizer.train_from_counts(counts, 1000, verbose=False)
     local = BPETokenizer("gpt2", normalization=None).train(files, 1000, verbose=False)

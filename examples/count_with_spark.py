@@ -40,9 +40,7 @@ def main() -> None:
     settings = CountSettings.of(tokenizer)
 
     directory = Path(tempfile.mkdtemp(prefix="counted-"))
-    counts = count_with_spark(
-        files, settings, range_bytes=1 << 20, session=spark, output=directory / "counts"
-    )
+    counts = count_with_spark(files, settings, unit_bytes=1 << 20, session=spark, output=directory / "counts")
     print(f"{counts.documents} files, {counts.pieces:,} pieces, {counts.distinct:,} of them distinct")
 
     texts = [path.read_bytes().decode() for path in files]

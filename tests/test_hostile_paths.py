@@ -21,9 +21,9 @@ from bpe_tokenizer.arguments import check_path, check_paths
 from bpe_tokenizer.cli import main
 from bpe_tokenizer.corpus import tokenize_corpus
 from bpe_tokenizer.distributed.arrow import CountSettings
-from bpe_tokenizer.distributed.count_files import count_to_files
+from bpe_tokenizer.distributed.count_files import count_on_engine
 from bpe_tokenizer.formats.registry import FORMATS
-from bpe_tokenizer.readers import ReadOptions
+from distributed.local_tasks import LocalTasks
 from mutations import break_bytes, break_json, hopeless
 from scripted_model import scripted
 
@@ -141,16 +141,7 @@ URL_SAVERS: dict[str, Callable[[str], object]] = {
     **{name: saver for name, saver in SAVERS.items() if not name.startswith("corpus")},
     "save as demo": lambda path: small().save(path, name="demo"),
     "session": lambda path: chat().save(path),
-    "counted units": lambda path: count_to_files(
-        None,  # type: ignore[arg-type]
-        os.__file__,
-        CountSettings("gpt2"),
-        path,
-        read=ReadOptions(),
-        unit_bytes=1 << 20,
-        partitions=None,
-        max_memory=None,
-    ),
+    "counted units": lambda path: count_on_engine(LocalTasks(), os.__file__, CountSettings("gpt2"), path, {}),
     **{
         command: partial(run_command, line)
         for command, line in {

@@ -52,7 +52,7 @@ def check_counts(count: Count, directory: Path, texts: list[str]) -> None:
     files = mixed_files(directory / "corpus", texts)
     local = SETTINGS.counts().add(files)
     output = directory / "counts"
-    counts = count(directory / "corpus", SETTINGS, range_bytes=20_000, output=output, partitions=3)
+    counts = count(directory / "corpus", SETTINGS, unit_bytes=20_000, output=output, partitions=3)
     assert counts == local
     paths = check_files(output, 3)
     trained = BPETokenizer().train_from_counts(paths, 400, verbose=False, special_tokens=["<|end|>"])
@@ -60,13 +60,13 @@ def check_counts(count: Count, directory: Path, texts: list[str]) -> None:
     assert trained.merges == expected.merges
     # It is finished, so nothing is done again.
     stamps = [path.stat().st_mtime_ns for path in paths]
-    again = count(directory / "corpus", SETTINGS, range_bytes=20_000, output=output, partitions=3)
+    again = count(directory / "corpus", SETTINGS, unit_bytes=20_000, output=output, partitions=3)
     assert again == local
     assert [path.stat().st_mtime_ns for path in check_files(output)] == stamps
 
 
 def check_bad_row(count: Count, directory: Path, texts: list[str]) -> None:
-    """A bad row is named with its file, or listed."""
+    """A bad row is named with its file, or all are listed, of any number."""
     files = mixed_files(directory / "corpus", texts)
     with files[2].open("ab") as file:
         file.write(b'{"text": 5}\n')
@@ -76,10 +76,13 @@ def check_bad_row(count: Count, directory: Path, texts: list[str]) -> None:
         with pytest.raises(CorpusError, match=rf"^[^\n]*c\.jsonl, row {row}\b[^\n]*$") as caught:
             count(files, SETTINGS, **options)
         assert type(caught.value) is CorpusError
+    with files[2].open("ab") as file:
+        file.write(b'{"text": 5}\n' * 1500)
     counts = count(files, SETTINGS, on_error="skip", output=directory / "skipped")
     assert counts == SETTINGS.counts().add(files, on_error="skip")
-    listed = json.loads((directory / "skipped" / "skipped.jsonl").read_text(encoding="utf-8"))
-    assert (listed["file"], listed["row"]) == ("c.jsonl", row)
+    lines = (directory / "skipped" / "skipped.jsonl").read_text(encoding="utf-8").splitlines()
+    listed = [(line["file"], line["row"]) for line in map(json.loads, lines)]
+    assert listed == [("c.jsonl", row + number) for number in range(1501)]
 
 
 def check_killed_counting(
@@ -88,10 +91,10 @@ def check_killed_counting(
     """Workers are killed before and after they write the file of a unit, and of a range of pieces."""
     files = mixed_files(directory / "corpus", texts)
     records = [directory / str(number) for number in range(4)]
-    for number, name in enumerate(("_count_to_file", "merge_range")):
+    for number, name in enumerate(("_count_unit", "merge_range")):
         before, after = (kill_once(record) for record in records[2 * number : 2 * number + 2])
         monkeypatch.setattr(on_files, name, _killing(getattr(on_files, name), before, after))
-    counts = count(files, SETTINGS, range_bytes=20_000, output=directory / "counts", partitions=3)
+    counts = count(files, SETTINGS, unit_bytes=20_000, output=directory / "counts", partitions=3)
     assert all(record.exists() for record in records)
     assert counts == SETTINGS.counts().add(files)
     check_files(directory / "counts", 3)

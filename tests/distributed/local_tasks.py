@@ -39,6 +39,22 @@ class LocalTasks:
                 result = self._until_it_works(work, sent, pickle.dumps(argument))
             yield index, pickle.loads(pickle.dumps(result))
 
+    def rows(self, source: Any, read: Any) -> Any:
+        """Return a list of partitions, each a list of record batches; None for anything else."""
+        is_partitions = isinstance(source, list) and all(isinstance(each, list) for each in source)
+        return source if source and is_partitions else None
+
+    def map_rows(self, work: Callable[..., Any], rows: Any, shared: Any) -> Iterator[Any]:
+        """Call a function with each partition. As `Tasks.map_rows`."""
+        for _, results in self.run(lambda given, batches: list(work(given, iter(batches))), shared, rows):
+            yield from results
+
+    def write_rows(self, write: Callable[..., Any], rows: Any, shared: Any) -> Iterator[Any]:
+        """Call a function with each partition. As `Tasks.write_rows`."""
+        numbered = list(enumerate(rows))
+        for _, result in self.run(lambda given, part: write(given, part[0], iter(part[1])), shared, numbered):
+            yield result
+
     def _until_it_works(self, work: Callable[[Any, Any], Any], shared: Any, argument: bytes) -> Any:
         while True:
             self.attempts += 1

@@ -120,7 +120,6 @@ def check_two_runs(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer)
 
 def check_rows(
     tokenize: Tokenize,
-    engine: Any,
     rows: Callable[[Sequence[Any]], Any],
     directory: Path,
     tokenizer: BPETokenizer,
@@ -130,7 +129,6 @@ def check_rows(
 
     Args:
         tokenize: The engine's function.
-        engine: Its module.
         rows: Makes a dataset of texts in two partitions: the first half, and the rest.
         directory: A directory for files.
         tokenizer: The tokenizer.
@@ -146,7 +144,8 @@ def check_rows(
     options: dict[str, Any] = {"on_error": "skip", "verbose": False, "shard_tokens": 80}
     record = directory / "killed"
     with monkeypatch.context() as patched:
-        patched.setattr(engine, "write_partition", _killing(engine.write_partition, kill_once(record)))
+        killing = _killing(on_shards.write_partition, kill_once(record))
+        patched.setattr(on_shards, "write_partition", killing)
         for chosen in ({"val_fraction": 0.3}, {"format": "npy", "pack": 20, "pack_strategy": "best-fit"}):
             output, local = directory / f"out-{len(chosen)}", directory / f"local-{len(chosen)}"
             made = tokenize(rows(texts), output, tokenizer, **options, **chosen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import random
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -18,14 +17,12 @@ from bpe_tokenizer import BPETokenizer, distributed
 from bpe_tokenizer.distributed import (
     CountSettings,
     collect_counts,
-    count_ranges,
     count_texts,
     count_with_ray,
     count_with_spark,
     encode_texts,
     encode_with_ray,
     encode_with_spark,
-    file_ranges,
     sum_counts,
 )
 from bpe_tokenizer.errors import (
@@ -37,7 +34,7 @@ from bpe_tokenizer.errors import (
     SpecialTokenError,
 )
 from bpe_tokenizer.train.piece_counts import PieceCounts
-from distributed.cases import SETTINGS, documents, write_files
+from distributed.cases import SETTINGS, documents
 from test_examples import EXAMPLES, run, used_names
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -68,45 +65,6 @@ def test_any_grouping_and_order(
     middle = data.draw(st.integers(0, len(counted)))
     sums = [*sum_counts(counted[:middle], most), *sum_counts(counted[middle:], most)]
     assert collect_counts(sum_counts(sums, most), settings) == settings.counts().add(texts)
-
-
-@pytest.mark.filterwarnings("ignore:.*a usual separator of documents")
-@pytest.mark.sampled(0.25)
-@model_settings
-@pytest.mark.parametrize("range_bytes", [9973, 65536, 1 << 20])
-def test_ranges_count_what_files_do(
-    settings: CountSettings, range_bytes: int, stdlib_texts: list[str], tmp_path: Path
-) -> None:
-    texts = documents(stdlib_texts)[:20]
-    paths = write_files(tmp_path, texts)
-    tasks = file_ranges(paths, range_bytes)
-    sizes = [sum(task.column("end").to_numpy() - task.column("start").to_numpy()) for task in tasks]
-    assert sum(sizes) == sum(path.stat().st_size for path in paths)
-    assert {*sizes[:-1]} <= {range_bytes}
-    counted = [count_ranges(task, settings, "text") for task in tasks]
-    random.Random(0).shuffle(counted)
-    assert collect_counts(counted, settings) == settings.counts().add(paths, input_format="text")
-    assert collect_counts(counted, settings) == settings.counts().add([*texts, ""])
-
-
-def test_files_share_a_task_or_have_several(tmp_path: Path) -> None:
-    paths = write_files(tmp_path, ["abcdefg", "hi"])
-    tasks = [[*task.to_pydict().values()] for task in file_ranges(paths, 4)]
-    first, second, empty = map(str, paths)
-    assert tasks == [
-        [[first], [0], [4]],
-        [[first, second], [4, 0], [7, 1]],
-        [[second, empty], [1, 0], [2, 0]],
-    ]
-    assert file_ranges([]) == []
-    assert [task.num_rows for task in file_ranges(str(paths[2]))] == [1]
-
-
-def test_file_ranges_refuses(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"there is no file .*missing\.txt"):
-        file_ranges(tmp_path / "missing.txt")
-    with pytest.raises(OptionError, match="range_bytes is 0"):
-        file_ranges(__file__, 0)
 
 
 def test_a_row_that_is_no_text_is_named(tokenizer: BPETokenizer) -> None:
@@ -183,7 +141,7 @@ def test_libraries_that_are_not_installed(monkeypatch: pytest.MonkeyPatch, token
             encode(None, tokenizer)
     monkeypatch.setitem(import_module("sys").modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match="pyarrow: pip install"):
-        file_ranges(__file__)
+        list(sum_counts([]))
 
 
 def test_the_example(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,8 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer.distributed import CountSettings
 from bpe_tokenizer.distributed import count_files as on_files
-from bpe_tokenizer.distributed.count_files import (
-    count_batches,
-    count_to_files,
-    merge_range,
-    piece_ranges,
-    save_unit,
-)
-from bpe_tokenizer.distributed.count_units import CountWork, count_options, count_unit, plan_count
+from bpe_tokenizer.distributed.count_files import count_on_engine, merge_range, piece_ranges, save_unit
+from bpe_tokenizer.distributed.count_units import CountWork, count_unit, plan_count
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 from bpe_tokenizer.readers import ReadOptions, find_inputs
@@ -37,30 +30,13 @@ WHOLE = ReadOptions(documents="file")
 def count(
     source: Any,
     settings: CountSettings,
-    column: str = "text",
-    partitions: int | None = None,
-    range_bytes: int = 1 << 20,
     *,
-    tasks: LocalTasks | None = None,
     output: Path | None = None,
-    on_error: Any = "stop",
-    input_format: Any = None,
+    tasks: LocalTasks | None = None,
+    **options: Any,
 ) -> PieceCounts:
     """As `count_with_ray`."""
-    read = count_options(input_format, "file", None, column, on_error, output or Path())
-    if output is None:
-        return settings.counts().add(source)
-    made = count_to_files(
-        tasks or LocalTasks(),
-        source,
-        settings,
-        output,
-        read=read,
-        unit_bytes=range_bytes,
-        partitions=partitions,
-        max_memory=None,
-    )
-    return merged_counts(made.paths)
+    return count_on_engine(tasks or LocalTasks(), source, settings, output, options)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +58,7 @@ def test_files_of_all_kinds(tmp_path: Path, texts: list[str]) -> None:
 def test_a_bad_row(tmp_path: Path, texts: list[str]) -> None:
     check_bad_row(count, tmp_path, [text for text in texts if text])
     with pytest.raises(OptionError, match="on_error='skip' needs output"):
-        count_options(None, "file", None, "text", "skip", None)
+        count([], SETTINGS, on_error="skip")
 
 
 @pytest.mark.sampled(0.5)
@@ -92,7 +68,7 @@ def test_any_number_of_ranges(partitions: int | None, tmp_path: Path, texts: lis
     paths = write_files(tmp_path / "corpus", texts[:20])
     tasks = LocalTasks(7, failures=0.3)
     options: dict[str, Any] = {"output": tmp_path / "out", "input_format": "text"}
-    counts = count(paths, SETTINGS, "", partitions, 9_999, tasks=tasks, **options)
+    counts = count(paths, SETTINGS, partitions=partitions, unit_bytes=9_999, tasks=tasks, **options)
     assert counts == SETTINGS.counts().add(paths, input_format="text")
     assert counts.documents == len(paths)
     made = check_files(tmp_path / "out", partitions)
@@ -114,7 +90,7 @@ def test_a_thousand_tasks_with_failures(tmp_path: Path, monkeypatch: pytest.Monk
         (corpus / f"{number:04}.txt").write_text(words, encoding="utf-8")
     tasks = LocalTasks(1, failures=0.2)
     settings = CountSettings("gpt2", None)
-    counts = count(corpus, settings, range_bytes=170, output=tmp_path / "out", tasks=tasks)
+    counts = count(corpus, settings, unit_bytes=170, output=tmp_path / "out", tasks=tasks)
     assert tasks.attempts > 1200
     assert counts == settings.counts().add(corpus)
     check_files(tmp_path / "out")
@@ -138,7 +114,7 @@ def test_ranges_tile_the_pieces(
     ]
     ranges = piece_ranges(units, partitions)
     assert len(ranges) <= partitions
-    paths = [directory / merge_range((work, str(directory)), each) for each in ranges]
+    paths = [directory / merge_range(work, each) for each in ranges]
     assert merged_counts(paths) == work.counts().add([text for part in parts for text in part])
 
 
@@ -157,12 +133,12 @@ def test_a_run_that_was_killed_goes_on(
         return count_unit(work, unit)
 
     monkeypatch.setattr(on_files, "count_unit", interrupted)
-    options: dict[str, Any] = {"range_bytes": 20_000, "output": output}
+    options: dict[str, Any] = {"unit_bytes": 20_000, "output": output}
     with pytest.raises(KeyboardInterrupt):
         count(files, SETTINGS, **options)
     assert not (output / "manifest.json").exists()
     with pytest.raises(OptionError, match=r"another run \(it differs in: unit_bytes\)"):
-        count(files, SETTINGS, **{**options, "range_bytes": 30_000})
+        count(files, SETTINGS, **{**options, "unit_bytes": 30_000})
     with pytest.raises(OptionError, match=r"another run \(it differs in: inputs \(removed: '[^']+'\)\)"):
         count(files[1:], SETTINGS, **options)
     done = len([*(output / "units").iterdir()])
@@ -199,18 +175,12 @@ def test_what_is_refused(tmp_path: Path, texts: list[str]) -> None:
 def test_rows(tmp_path: Path, texts: list[str]) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     batches = [pyarrow.RecordBatch.from_pydict({"t": texts[start::3]}) for start in range(3)]
-
-    def counted(work: CountWork) -> Any:
-        for batch in batches:
-            # An attempt whose result the engine does not take.
-            list(count_batches(work, [batch], "t"))
-            yield from count_batches(work, [batch.slice(0, 5), batch.slice(5)], "t")
-        assert list(count_batches(work, [], "t")) == []
-
-    limits: dict[str, Any] = {"unit_bytes": 100, "partitions": 4, "max_memory": None}
-    run: Any = partial(count_to_files, LocalTasks(), counted, SETTINGS, read=ReadOptions(), **limits)
-    made = run(tmp_path / "out")
-    assert merged_counts(made.paths) == SETTINGS.counts().add(texts)
+    rows = [[batch.slice(0, 5), batch.slice(5)] for batch in batches] + [[]]
+    expected = SETTINGS.counts().add(texts)
+    assert count(rows, SETTINGS, field="t", tasks=LocalTasks(1)) == expected
+    tasks = LocalTasks(3, failures=0.3)
+    options: dict[str, Any] = {"field": "t", "output": tmp_path / "out", "partitions": 4}
+    assert count(rows, SETTINGS, tasks=tasks, **options) == expected
     check_files(tmp_path / "out", 4)
     with pytest.raises(OptionError, match="other files"):
-        run(tmp_path / "out")
+        count(rows, SETTINGS, **options)

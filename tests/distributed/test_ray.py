@@ -16,7 +16,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.distributed import CountSettings, count_with_ray, encode_with_ray, tokenize_with_ray
-from bpe_tokenizer.distributed import ray as on_ray
+from bpe_tokenizer.distributed import count_files as on_files
 from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from distributed.cases import SETTINGS, documents, run_example, write_files
 from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
@@ -36,8 +36,6 @@ pa: Any = pytest.importorskip("pyarrow")
 
 # Ray leaves files and sockets to the garbage collector.
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
-
-PARTITIONS = 3
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,110 +71,51 @@ def test_rows(settings: CountSettings, stdlib_texts: list[str]) -> None:
     texts = documents(stdlib_texts)
     local = settings.counts().add(texts)
     for blocks in (1, 5):
-        assert count_with_ray(dataset(texts, blocks), settings, partitions=PARTITIONS) == local
+        assert count_with_ray(dataset(texts, blocks), settings) == local
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_ranges_of_files(settings: CountSettings, stdlib_texts: list[str], tmp_path: Path) -> None:
     paths = write_files(tmp_path, documents(stdlib_texts)[:20])
     local = settings.counts().add(paths, input_format="text")
-    options: dict[str, Any] = {"partitions": PARTITIONS, "input_format": "text"}
-    assert count_with_ray(paths, settings, range_bytes=40_000, **options) == local
+    options: dict[str, Any] = {"input_format": "text"}
+    assert count_with_ray(paths, settings, unit_bytes=40_000, **options) == local
     one = settings.counts().add(paths[9], input_format="text")
-    assert count_with_ray(str(paths[9]), settings, partitions=1, input_format="text") == one
+    assert count_with_ray(str(paths[9]), settings, input_format="text") == one
 
 
 def test_nothing() -> None:
     settings = CountSettings()
-    assert count_with_ray(dataset([], 1), settings, partitions=PARTITIONS) == settings.counts()
+    assert count_with_ray(dataset([], 1), settings) == settings.counts()
     with pytest.raises(OptionError, match="no inputs"):
-        count_with_ray([], settings, partitions=PARTITIONS)
+        count_with_ray([], settings)
 
 
-def killing(function: Callable[..., Iterator[Any]], kill: Callable[[], None]) -> Callable[..., Iterator[Any]]:
-    """A task that is killed when it has given its first table away."""
-
-    def run(*arguments: Any, **options: Any) -> Iterator[Any]:
-        for result in function(*arguments, **options):
-            yield result
-            kill()
-
-    return run
-
-
-@pytest.mark.parametrize("step", ["counts", "adds up"])
+@pytest.mark.parametrize("output", [None, "out"])
 def test_a_worker_that_is_killed(
-    step: str, stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    output: str | None, stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    texts, record = documents(stdlib_texts), tmp_path / "killed"
+    monkeypatch.setattr(on_files, "_count_rows", killed_after(on_files._count_rows, kill_once(record)))
     settings = CountSettings()
-    texts = documents(stdlib_texts)
-    record = tmp_path / "killed"
-    summed = on_ray._summed
-    killed = killing(summed, kill_once(record))
-
-    def only_in_step(table: Any, count: Any = None) -> Iterator[Any]:
-        is_step = (count is None) == (step == "adds up")
-        return (yield from (killed if is_step else summed)(table, count))
-
-    monkeypatch.setattr(on_ray, "_summed", only_in_step)
-    counts = count_with_ray(dataset(texts, 5), settings, partitions=PARTITIONS)
+    directory = tmp_path / output if output else None
+    counts = count_with_ray(dataset(texts, 5), settings, output=directory, partitions=2)
     assert int(record.read_text()) != os.getpid()
     assert counts == settings.counts().add(texts)
-
-
-def test_a_worker_that_is_killed_while_it_shuffles(
-    stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planning = pytest.importorskip("ray.data._internal.planner.plan_all_to_all_op")
-    kill = kill_once(tmp_path / "killed")
-    make = planning._make_hash_partition_fn
-
-    def make_killing(key_columns: list[str], partitions: int) -> Callable[[Any], Any]:
-        divide = make(key_columns, partitions)
-
-        def divide_and_die(table: Any) -> Any:
-            divided = divide(table)
-            kill()
-            return divided
-
-        return divide_and_die
-
-    monkeypatch.setattr(planning, "_make_hash_partition_fn", make_killing)
-    settings = CountSettings()
-    texts = documents(stdlib_texts)
-    assert count_with_ray(dataset(texts, 5), settings, partitions=PARTITIONS) == settings.counts().add(texts)
-    assert (tmp_path / "killed").exists()
-
-
-def test_the_shuffle_is_one_that_can_be_repeated(stdlib_texts: list[str]) -> None:
-    rows = dataset(stdlib_texts, 2)
-    strategy = ray.data.context.ShuffleStrategy
-    # Actors keep what they were sent, and would be sent it twice.
-    rows.context.shuffle_strategy = strategy.HASH_SHUFFLE
-    settings = CountSettings()
-    assert count_with_ray(rows, settings, partitions=PARTITIONS) == settings.counts().add(stdlib_texts)
-    assert rows.context.shuffle_strategy == strategy.HASH_SHUFFLE
+    if directory is not None:
+        check_files(directory, 2)
 
 
 def test_a_row_that_is_no_text_is_named(tokenizer: BPETokenizer) -> None:
     for text, problem in ((None, "null"), (b"low \xff", "UTF-8")):
         rows = dataset([b"low", text, b""], 1, pa.binary())
         with pytest.raises(CorpusError, match=rf"^[^\n]*row 1\b[^\n]*{problem}") as caught:
-            count_with_ray(rows, CountSettings(), partitions=PARTITIONS)
+            count_with_ray(rows, CountSettings())
         assert type(caught.value) is CorpusError
         with pytest.raises(CorpusError, match=rf"row 1\b.*{problem}"):
             encode_with_ray(rows, tokenizer).take_all()
     with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
-        count_with_ray(dataset(["low"], 1), CountSettings(), "body")
-
-
-def test_a_count_beyond_63_bits_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_many(batch: Any, settings: CountSettings, column: str) -> Any:
-        return pa.RecordBatch.from_pydict({"piece": pa.array([b"low"], pa.large_binary()), "n": [2**62]})
-
-    monkeypatch.setattr(on_ray, "count_texts", too_many)
-    with pytest.raises(CorpusError, match="9,223,372,036,854,775,808 times"):
-        count_with_ray(dataset(["low", "low"], 2), CountSettings(), partitions=PARTITIONS)
+        count_with_ray(dataset(["low"], 1), CountSettings(), field="body")
 
 
 def test_encoding(tokenizer: BPETokenizer, stdlib_texts: list[str]) -> None:
@@ -208,7 +147,7 @@ def test_shards_of_rows(tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: py
         return ray.data.from_arrow([pa.table({"text": each}) for each in (texts[:half], texts[half:])])
 
     monkeypatch.setattr(ray.data.DataContext.get_current().execution_options, "preserve_order", True)
-    check_rows(tokenize_with_ray, on_ray, rows, tmp_path, tokenizer, monkeypatch)
+    check_rows(tokenize_with_ray, rows, tmp_path, tokenizer, monkeypatch)
 
 
 @pytest.mark.parametrize("check", [check_counts, check_bad_row])
@@ -220,17 +159,6 @@ def test_workers_that_are_killed_while_they_write_counts(
     tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_killed_counting(count_with_ray, tmp_path, stdlib_texts, monkeypatch)
-
-
-def test_rows_in_files(tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    record = tmp_path / "killed"
-    monkeypatch.setattr(on_ray, "_count_block", killed_after(on_ray._count_block, kill_once(record)))
-    texts = documents(stdlib_texts)
-    rows = dataset(texts, 5)
-    counts = count_with_ray(rows, SETTINGS["gpt2"], output=tmp_path / "out", partitions=2)
-    assert record.exists()
-    assert counts == SETTINGS["gpt2"].counts().add(texts)
-    check_files(tmp_path / "out", 2)
 
 
 def test_the_example(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,32 +11,18 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import TokenizedCorpus
-from bpe_tokenizer.corpus.manifest import UnitRecord
-from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.distributed.shards import ShardWork, tokenize_units, write_partition
+from bpe_tokenizer.distributed.shards import tokenize_on_engine
 from bpe_tokenizer.errors import WriteError
-from bpe_tokenizer.readers import ReadOptions
 from distributed.local_tasks import LocalTasks
 from distributed.shard_cases import check_bad_rows, check_same_shards, corpus_files, parts
 from token_files import contents
-
-READ = tuple(ReadOptions.__dataclass_fields__)
-RUN: dict[str, Any] = {
-    "unit_bytes": "1GB",
-    "threads": 1,
-    "verify": False,
-    "verbose": False,
-    "on_event": None,
-}
 
 
 def tokenize(inputs: Any, output: Path, tokenizer: BPETokenizer, **options: Any) -> TokenizedCorpus:
     """As `tokenize_with_ray`."""
     tasks = options.pop("tasks", None) or LocalTasks()
-    read = ReadOptions(**{name: options.pop(name) for name in READ if name in options})
-    run = {name: options.pop(name, default) for name, default in RUN.items()}
-    settings = CorpusSettings.of(tokenizer, read, **options)
-    return tokenize_units(tasks, inputs, output, tokenizer, settings, **run)
+    format_name = options.pop("format", "nanogpt")
+    return tokenize_on_engine(tasks, inputs, output, tokenizer, format_name, options)  # type: ignore[arg-type]
 
 
 def test_shards_are_those_of_the_parts(tmp_path: Path, tokenizer: BPETokenizer) -> None:
@@ -78,10 +64,12 @@ def test_tasks_that_fail(
 def test_attempts_with_other_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     pyarrow = pytest.importorskip("pyarrow")
 
-    def write(work: ShardWork) -> Iterator[UnitRecord]:
-        for text in ("low", "lower"):
-            yield write_partition(work, 0, [pyarrow.record_batch({"text": [text]})])
+    class OtherRows(LocalTasks):
+        def write_rows(self, write: Callable[..., Any], rows: Any, shared: Any) -> Iterator[Any]:
+            for batch in rows[0]:
+                yield write(shared, 0, [batch])
 
+    rows = [[pyarrow.record_batch({"text": [text]}) for text in ("low", "lower")]]
     with pytest.raises(WriteError, match="another attempt of unit 0 has committed other bytes"):
-        tokenize(write, tmp_path / "out", tokenizer)
+        tokenize(rows, tmp_path / "out", tokenizer, tasks=OtherRows())
     assert not (tmp_path / "out" / "manifest.json").exists()

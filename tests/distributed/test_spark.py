@@ -15,8 +15,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.distributed import CountSettings, count_with_spark, encode_with_spark, tokenize_with_spark
-from bpe_tokenizer.distributed import spark as on_spark
-from bpe_tokenizer.distributed.count_files import count_batches
+from bpe_tokenizer.distributed import count_files as on_files
 from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
 from distributed.cases import SETTINGS, documents, run_example, write_files
 from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
@@ -77,7 +76,7 @@ def test_ranges_of_files(
 ) -> None:
     paths = write_files(tmp_path, documents(stdlib_texts)[:20])
     local = settings.counts().add(paths, input_format="text")
-    assert count_with_spark(paths, settings, range_bytes=40_000, input_format="text") == local
+    assert count_with_spark(paths, settings, unit_bytes=40_000, input_format="text") == local
     one = settings.counts().add(paths[9], input_format="text")
     assert count_with_spark(str(paths[9]), settings, session=spark, input_format="text") == one
 
@@ -89,36 +88,19 @@ def test_nothing(spark: Any) -> None:
         count_with_spark([], settings, session=spark)
 
 
-@pytest.mark.parametrize("stage", ["_counted", "_packed"])
+@pytest.mark.parametrize("output", [None, "out"])
 def test_a_worker_that_is_killed(
-    spark: Any, stage: str, stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, output: str | None, stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It dies when it has given its first batch away: of counts to the shuffle, or of sums to the driver."""
-    record = tmp_path / "killed"
-    kill = kill_once(record)
-    function: Callable[..., Iterator[Any]] = getattr(on_spark, stage)
-
-    def killing(batches: Any, **options: Any) -> Iterator[Any]:
-        for batch in function(batches, **options):
-            yield batch
-            kill()
-
-    monkeypatch.setattr(on_spark, stage, killing)
+    texts, record = documents(stdlib_texts), tmp_path / "killed"
+    monkeypatch.setattr(on_files, "_count_rows", killed_after(on_files._count_rows, kill_once(record)))
     settings = CountSettings()
-    texts = documents(stdlib_texts)
-    assert count_with_spark(frame(spark, texts, 5), settings) == settings.counts().add(texts)
+    directory = tmp_path / output if output else None
+    counts = count_with_spark(frame(spark, texts, 5), settings, output=directory, partitions=2)
     assert int(record.read_text()) != os.getpid()
-
-
-def test_counts_are_sent_in_parts(
-    spark: Any, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts = [*on_spark._halves(pa.RecordBatch.from_pydict({"n": [*range(1000)]}))]
-    assert len(parts) == 1
-    monkeypatch.setattr(on_spark, "_MAX_BYTES", 1000)
-    parts = [*on_spark._halves(pa.RecordBatch.from_pydict({"n": [*range(1000)]}))]
-    assert [number for part in parts for number in part.column("n").to_pylist()] == [*range(1000)]
-    assert max(part.nbytes for part in parts) <= 1000
+    assert counts == settings.counts().add(texts)
+    if directory is not None:
+        check_files(directory, 2)
 
 
 def test_a_row_that_is_no_text_is_named(spark: Any, tokenizer: BPETokenizer) -> None:
@@ -130,21 +112,9 @@ def test_a_row_that_is_no_text_is_named(spark: Any, tokenizer: BPETokenizer) -> 
     with pytest.raises(Exception, match=r"CorpusError: [^\n]*row \d\b[^\n]*UTF-8"):
         encode_with_spark(rows, tokenizer).collect()
     with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
-        count_with_spark(rows, CountSettings(), "body")
+        count_with_spark(rows, CountSettings(), field="body")
     with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):
         encode_with_spark(rows, tokenizer, "body")
-
-
-@pytest.mark.parametrize("ansi", ["true", "false"])
-def test_a_count_beyond_63_bits_is_an_error(spark: Any, ansi: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_many(batch: Any, settings: CountSettings, column: str) -> Any:
-        return pa.RecordBatch.from_pydict({"piece": pa.array([b"low"], pa.large_binary()), "n": [2**62]})
-
-    monkeypatch.setattr(on_spark, "count_texts", too_many)
-    spark.conf.set("spark.sql.ansi.enabled", ansi)
-    with pytest.raises(CorpusError, match="9,223,372,036,854,775,808 times"):
-        count_with_spark(spark.range(0, 2, 1, 2).selectExpr("'low' as text"), CountSettings())
-    spark.conf.unset("spark.sql.ansi.enabled")
 
 
 def test_encoding(spark: Any, tokenizer: BPETokenizer, stdlib_texts: list[str]) -> None:
@@ -177,7 +147,7 @@ def test_shards_of_rows(
         halves = spark.sparkContext.parallelize([(text,) for text in texts], 2)
         return spark.createDataFrame(halves, "text string")
 
-    check_rows(tokenize_with_spark, on_spark, rows, tmp_path, tokenizer, monkeypatch)
+    check_rows(tokenize_with_spark, rows, tmp_path, tokenizer, monkeypatch)
 
 
 @pytest.mark.parametrize("check", [check_counts, check_bad_row])
@@ -191,20 +161,6 @@ def test_workers_that_are_killed_while_they_write_counts(
     spark: Any, tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_killed_counting(count_with_spark, tmp_path, stdlib_texts, monkeypatch)
-
-
-def test_rows_in_files(
-    spark: Any, tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = tmp_path / "killed"
-    counted = killed_after(count_batches, kill_once(record))
-    monkeypatch.setattr(on_spark, "count_batches", counted)
-    texts = documents(stdlib_texts)
-    rows = frame(spark, texts, 5)
-    counts = count_with_spark(rows, SETTINGS["gpt2"], output=tmp_path / "out", partitions=2)
-    assert record.exists()
-    assert counts == SETTINGS["gpt2"].counts().add(texts)
-    check_files(tmp_path / "out", 2)
 
 
 def test_the_example(tmp_path: Path) -> None:

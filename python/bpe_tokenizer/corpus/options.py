@@ -14,7 +14,9 @@ from bpe_tokenizer.special_tokens import AllowedSpecial
 __all__ = ["CorpusFileArguments", "ShardArguments", "ShardOptions", "UnitArguments", "UnitOptions"]
 
 
-class _UnitArguments(TypedDict, total=False):
+class UnitArguments(TypedDict, total=False):
+    """The fields of `UnitOptions`."""
+
     append_eos: bool
     eos_token: str | None
     shard_tokens: int | None
@@ -39,15 +41,11 @@ class _WholeArguments(TypedDict, total=False):
     max_tokens: int | None
 
 
-class UnitArguments(_UnitArguments, ReadArguments, total=False):
-    """The fields of `UnitOptions` and of `ReadOptions`."""
-
-
-class ShardArguments(_UnitArguments, _WholeArguments, total=False):
+class ShardArguments(UnitArguments, _WholeArguments, total=False):
     """The fields of `ShardOptions`."""
 
 
-class CorpusFileArguments(_UnitArguments, _WholeArguments, ReadArguments, total=False):
+class CorpusFileArguments(UnitArguments, _WholeArguments, ReadArguments, total=False):
     """The fields of `ShardOptions` and of `ReadOptions`."""
 
 

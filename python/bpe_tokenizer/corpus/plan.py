@@ -6,10 +6,10 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 from zlib import crc32
@@ -21,7 +21,7 @@ from bpe_tokenizer.readers import Input, ReadOptions, input_kind
 from bpe_tokenizer.readers.columns import import_pyarrow
 from bpe_tokenizer.readers.inputs import open_stored
 
-__all__ = ["PartKind", "Plan", "Unit", "part_ranges", "plan_rows", "plan_units", "unit_stem"]
+__all__ = ["PartKind", "Plan", "Unit", "divide", "part_ranges", "plan_rows", "plan_units", "unit_stem"]
 
 PartKind: TypeAlias = Literal["bytes", "groups", "rows"]
 _VERSION = 1
@@ -157,12 +157,31 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
     """
     if unit_bytes is None:
         return Plan(tuple(inputs), settings, None, (Unit(0, 0, len(inputs)),))
+    ranges = partial(part_ranges, options=settings.read, unit_bytes=unit_bytes)
+    return Plan(tuple(inputs), settings, unit_bytes, tuple(divide(inputs, unit_bytes, ranges)))
+
+
+def divide(
+    inputs: Sequence[Input],
+    unit_bytes: int,
+    ranges_of: Callable[[Input], Sequence[tuple[int, int, PartKind]]],
+) -> list[Unit]:
+    """Return the units of files.
+
+    Args:
+        inputs: The files.
+        unit_bytes: The size of a unit.
+        ranges_of: Returns the parts of a larger file, as `part_ranges`.
+
+    Raises:
+        OptionError: Standard input or a pipe is an input.
+    """
     if not all(each.is_regular for each in inputs):
         raise OptionError("standard input and pipes cannot be divided into parts; put the corpus into files")
     units: list[Unit] = []
     first = held = 0
     for index, source in enumerate(inputs):
-        ranges = [] if source.size <= unit_bytes else part_ranges(source, settings.read, unit_bytes)
+        ranges = [] if source.size <= unit_bytes else ranges_of(source)
         if first < index and (held + source.size > unit_bytes or ranges or _is_border(source, unit_bytes)):
             units.append(Unit(len(units), first, index - first))
             first, held = index, 0
@@ -173,7 +192,7 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
             first, held = index + 1, 0
     if first < len(inputs):
         units.append(Unit(len(units), first, len(inputs) - first))
-    return Plan(tuple(inputs), settings, unit_bytes, tuple(units))
+    return units
 
 
 def _is_border(source: Input, unit_bytes: int) -> bool:

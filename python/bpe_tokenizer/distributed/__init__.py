@@ -5,10 +5,8 @@ from __future__ import annotations
 from bpe_tokenizer.distributed.arrow import (
     CountSettings,
     collect_counts,
-    count_ranges,
     count_texts,
     encode_texts,
-    file_ranges,
     sum_counts,
 )
 from bpe_tokenizer.distributed.ray import count_with_ray, encode_with_ray, tokenize_with_ray
@@ -17,14 +15,12 @@ from bpe_tokenizer.distributed.spark import count_with_spark, encode_with_spark,
 __all__ = [
     "CountSettings",
     "collect_counts",
-    "count_ranges",
     "count_texts",
     "count_with_ray",
     "count_with_spark",
     "encode_texts",
     "encode_with_ray",
     "encode_with_spark",
-    "file_ranges",
     "sum_counts",
     "tokenize_with_ray",
     "tokenize_with_spark",

@@ -6,22 +6,13 @@ documents. An engine only has to add up the rows of each piece, in any order and
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from bpe_tokenizer.arguments import check_integer
 from bpe_tokenizer.columns.mapper import with_column
 from bpe_tokenizer.columns.texts import holds_texts
-from bpe_tokenizer.errors import (
-    ArgumentTypeError,
-    CorpusError,
-    CorpusFileNotFoundError,
-    OptionError,
-    shorten,
-)
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, shorten
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.options import MemoryArguments, MemoryLimits, takes
 from bpe_tokenizer.patterns import resolve_split_pattern
@@ -38,12 +29,11 @@ __all__ = [
     "COUNT_COLUMNS",
     "CountSettings",
     "add_texts",
+    "check_column",
     "collect_counts",
-    "count_ranges",
     "count_texts",
     "counts_to_batch",
     "encode_texts",
-    "file_ranges",
     "sum_counts",
 ]
 
@@ -145,76 +135,6 @@ def add_texts(counts: PieceCounts, batch: Any, column: str) -> None:
         raise CorpusError(f"column {column!r} of a batch: {error}") from None
 
 
-def file_ranges(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], range_bytes: int = 128 << 20
-) -> list[Any]:
-    """Divide files into ranges that `count_ranges` counts.
-
-    Args:
-        paths: One or more files, each a document in UTF-8. All machines must see them by the same names.
-        range_bytes: Number of bytes that a task counts. Larger tasks send less data to other machines.
-
-    Returns:
-        A `pyarrow.RecordBatch` for each task: `path` string, `start` and `end` int64, in bytes. A large file
-        takes several tasks; small files share one.
-
-    Raises:
-        CorpusError: A file does not exist.
-        OptionError: `range_bytes` is less than 1.
-
-    >>> [task.column("start").to_pylist() for task in file_ranges([__file__, __file__], 1_000_000)]
-    [[0, 0]]
-    """
-    check_integer("range_bytes", range_bytes, 1)
-    pyarrow = import_library("pyarrow")
-    kinds = {"path": pyarrow.string(), "start": pyarrow.int64(), "end": pyarrow.int64()}
-    tasks: list[list[dict[str, Any]]] = [[]]
-    room = range_bytes
-    for name, size in _sizes(paths):
-        start, end = 0, -1
-        while end < size:
-            end = min(start + room, size)
-            tasks[-1].append({"path": name, "start": start, "end": end})
-            room -= end - start
-            start = end
-            if room == 0:
-                tasks.append([])
-                room = range_bytes
-    return [pyarrow.RecordBatch.from_pylist(rows, pyarrow.schema(kinds)) for rows in tasks if rows]
-
-
-def count_ranges(batch: Any, settings: CountSettings, input_format: Literal["text"] | None = None) -> Any:
-    """Count the pieces of ranges of files.
-
-    Ranges that tile a file give exactly the counts of the whole file, which is one document. The ends of each
-    range move to the next positions where a cut changes no piece.
-
-    Args:
-        batch: A `pyarrow.RecordBatch` of `path`, `start` and `end`, from `file_ranges`.
-        settings: How to split documents.
-        input_format: `"text"` for files of text that look like another format, as in `PieceCounts.add_range`.
-
-    Returns:
-        A `pyarrow.RecordBatch` of counts, as from `count_texts`.
-
-    Raises:
-        CorpusError: A file cannot be read or is not UTF-8.
-        OptionError: A file is compressed, or of another format than plain text.
-
-    >>> import json
-    >>> settings = CountSettings("gpt2")
-    >>> path = Path(json.__file__)
-    >>> counts = [count_ranges(task, settings) for task in file_ranges(path, range_bytes=4096)]
-    >>> collect_counts(counts, settings) == PieceCounts("gpt2").add(path)
-    True
-    """
-    counts = settings.counts(threads=1)
-    ranges = (batch.column(name).to_pylist() for name in ("path", "start", "end"))
-    for path, start, end in zip(*ranges, strict=True):
-        counts.add_range(Path(path), start, end, input_format=input_format)
-    return counts_to_batch(counts)
-
-
 def sum_counts(batches: Iterable[Any], most_distinct: int = _MAX_DISTINCT) -> Iterator[Any]:
     """Add up the counts of a stream of batches, in bounded memory.
 
@@ -312,24 +232,24 @@ def encode_texts(
     return with_column(batch, ids_column, ids)
 
 
-def _sizes(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Iterator[tuple[str, int]]:
-    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
-        name = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  # keeps symbolic links
-        if not Path(name).is_file():
-            raise CorpusFileNotFoundError(f"there is no file {name}")
-        yield name, Path(name).stat().st_size
-
-
 def _texts(batch: Any, column: str) -> Any:
     """Return a column of documents as an array of strings or bytes."""
-    names = batch.schema.names
-    if column not in names:
-        shown = ", ".join(map(repr, names[:10])) or "none"
-        raise CorpusError(f"no column {shorten(column)}; the columns are {shown[:150]}")
+    check_column(column, batch.schema.names)
     array = batch.column(column)
     if not holds_texts(array.type):
         raise ArgumentTypeError(f"the column {column!r} holds {array.type}; documents are strings or binary")
     return array
+
+
+def check_column(column: str, names: Sequence[str]) -> None:
+    """Check that a table has a column.
+
+    Raises:
+        CorpusError: It has not.
+    """
+    if column not in names:
+        shown = ", ".join(map(repr, names[:10])) or "none"
+        raise CorpusError(f"no column {shorten(column)}; the columns are {shown[:150]}")
 
 
 def counts_to_batch(counts: PieceCounts) -> Any:

@@ -12,32 +12,42 @@ import secrets
 import shutil
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bpe_tokenizer.arguments import check_path
+from bpe_tokenizer.arguments import check_integer, check_path
 from bpe_tokenizer.atomic import AtomicFile, is_temporary, make_directory, write_atomically, write_errors
 from bpe_tokenizer.corpus.input_list import listed_inputs, run_changes
-from bpe_tokenizer.corpus.manifest import MANIFEST, count_of, read_json
+from bpe_tokenizer.corpus.manifest import MANIFEST, read_json
+from bpe_tokenizer.corpus.plan import Unit
 from bpe_tokenizer.corpus.result import PathLike
 from bpe_tokenizer.corpus.skipped_rows import SKIPPED
-from bpe_tokenizer.distributed.arrow import CountSettings, add_texts
-from bpe_tokenizer.distributed.count_units import CountUnit, CountWork, count_unit, plan_count
+from bpe_tokenizer.distributed.arrow import CountSettings, add_texts, collect_counts, counts_to_batch
+from bpe_tokenizer.distributed.count_units import CountWork, count_unit, plan_count
 from bpe_tokenizer.distributed.tasks import Tasks
 from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
+from bpe_tokenizer.options import MemoryLimits, ReadArguments, byte_size, pick
 from bpe_tokenizer.readers import ReadOptions, find_sources
 from bpe_tokenizer.train.counts_file import read_header_of
-from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter, counts_header, save_counts
+from bpe_tokenizer.train.piece_counts import (
+    PieceCounts,
+    core_counter,
+    counts_header,
+    merged_counts,
+    save_counts,
+)
 
 __all__ = [
-    "CountOutput",
+    "CountArguments",
+    "CountOptions",
     "PieceRange",
     "UnitCounts",
-    "count_batches",
-    "count_to_files",
+    "count_on_engine",
     "merge_range",
     "piece_ranges",
     "save_unit",
@@ -105,18 +115,6 @@ class PieceRange(NamedTuple):
     slices: list[Slice]
 
 
-class CountOutput(NamedTuple):
-    """The files of a finished run.
-
-    Args:
-        paths: The sorted files of counts, in the order of their ranges of pieces.
-        skipped: Number of bad rows that were skipped.
-    """
-
-    paths: list[Path]
-    skipped: int
-
-
 def save_unit(counts: PieceCounts, path: Path, skipped: Sequence[str] = ()) -> UnitCounts:
     """Write the file of a unit, completely or not at all."""
     with AtomicFile(path) as file:
@@ -135,14 +133,31 @@ def _read_unit(like: PieceCounts, path: Path) -> UnitCounts:
     return UnitCounts(str(path), documents, size, places, header["skipped"])
 
 
-def _count_to_file(work: CountWork, task: tuple[int, CountUnit]) -> UnitCounts:
-    """Count a unit and write its file, unless an earlier run has."""
-    number, unit = task
-    path = Path(work.units or "", f"unit-{number:05d}.counts")
-    if not path.exists():
-        counts, skipped = count_unit(work, unit)
-        return save_unit(counts, path, skipped)
-    return _read_unit(work.counts(), path)
+def _count_unit(work: CountWork, unit: Unit) -> Any:
+    """Count a unit of files, unless an earlier run has written its file. Returns what `_result` does."""
+    name = f"unit-{unit.number:07d}.counts"
+    if work.directory is not None and Path(work.directory, name).exists():
+        return _read_unit(work.counts(), Path(work.directory, name))
+    return _result(work, name, *count_unit(work, unit))
+
+
+def _count_rows(work: CountWork, batches: Iterable[Any]) -> Iterator[Any]:
+    """Count record batches whose rows are documents, and yield what `_result` returns.
+
+    Each attempt of a task has a file for itself: only the file of the attempt that the engine takes is used.
+    """
+    counts = work.counts()
+    for batch in batches:
+        add_texts(counts, batch, work.read.field)
+    if counts.documents:
+        yield _result(work, f"rows-{secrets.token_hex(16)}.counts", counts)
+
+
+def _result(work: CountWork, name: str, counts: PieceCounts, skipped: Sequence[str] = ()) -> Any:
+    """Return the counts of a task as a record batch, or write their file and return its `UnitCounts`."""
+    if work.directory is None:
+        return counts_to_batch(counts)
+    return save_unit(counts, Path(work.directory, name), skipped)
 
 
 def piece_ranges(units: Sequence[UnitCounts], partitions: int | None) -> list[PieceRange]:
@@ -152,12 +167,11 @@ def piece_ranges(units: Sequence[UnitCounts], partitions: int | None) -> list[Pi
         units: The files of the units.
         partitions: The number of ranges; None for one for each 8 MB of the files, and 64 at most.
     """
-    places: list[tuple[bytes, int]] = []
-    for unit in units:
-        positions = [position for position, _ in unit.places]
-        sizes = [end - start for start, end in pairwise([*positions, unit.size])]
-        places += zip((after for _, after in unit.places), sizes, strict=True)
-    places.sort()
+    places = sorted(
+        (after, end - start)
+        for unit in units
+        for (start, after), (end, _) in pairwise([*unit.places, (unit.size, b"")])
+    )
     total = sum(size for _, size in places)
     count = partitions or min(max(total // _PARTITION_BYTES, 1), _MAX_PARTITIONS)
     bounds: list[bytes] = []
@@ -167,8 +181,7 @@ def piece_ranges(units: Sequence[UnitCounts], partitions: int | None) -> list[Pi
             # Any bytes are a bound; a piece may be long.
             bounds.append(after[:_MAX_BOUND])
         done += size
-    ends = [*sorted(set(bounds) - {b""}), None]
-    lows = [b"", *ends[:-1]]
+    ends = [b"", *sorted(set(bounds) - {b""}), None]
     documents = sum(unit.documents for unit in units)
     return [
         PieceRange(
@@ -178,7 +191,7 @@ def piece_ranges(units: Sequence[UnitCounts], partitions: int | None) -> list[Pi
             documents if number == 0 else 0,
             [part for unit in units if (part := _slice(unit, low or b"", high))],
         )
-        for number, (low, high) in enumerate(zip(lows, ends, strict=True))
+        for number, (low, high) in enumerate(pairwise(ends))
     ]
 
 
@@ -192,169 +205,152 @@ def _slice(unit: UnitCounts, low: bytes, high: bytes | None) -> Slice | None:
     return Slice(unit.path, unit.places[start], unit.places[end][0] if end < len(before) else None)
 
 
-def merge_range(work: tuple[CountWork, str], part: PieceRange) -> str:
+def merge_range(work: CountWork, part: PieceRange) -> str:
     """Add the slices of a range up, write the file of the range, and return its name."""
-    counting, output = work
-    counts = counting.counts()
+    counts = work.counts()
     counter = core_counter(counts)
     for each in part.slices:
         opened = counter.empty()
         opened.open_slice(each.path, each.start, each.end, part.low, part.high)
         counter.merge(opened, take=True)
     counter.add_documents(part.documents)
-    path = Path(output, f"counts-{part.number:05d}.counts")
+    path = Path(work.directory or "", f"counts-{part.number:05d}.counts")
     save_counts(counts, path)
     return path.name
 
 
-def count_to_files(
-    tasks: Tasks,
-    inputs: PathLike | Iterable[PathLike] | Callable[[CountWork], Iterable[UnitCounts]],
-    settings: CountSettings,
-    output: PathLike,
-    *,
-    read: ReadOptions,
-    unit_bytes: int,
-    partitions: int | None,
-    max_memory: int | str | None,
-) -> CountOutput:
-    """Count files, or the rows of an engine's dataset, and write sorted files of counts.
+class CountArguments(ReadArguments, total=False):
+    """The fields of `CountOptions` and `ReadOptions`."""
 
-    The arguments are those of `count_with_ray`. For a dataset, `inputs` is a function that counts its parts
-    in tasks, with `count_batches`.
-
-    Raises:
-        CorpusError: A file cannot be read, or a row is bad.
-        OptionError: The directory holds other files.
-        WriteError: Another run writes into the directory, or a file cannot be written.
-    """
-    if callable(inputs):
-        with _CountDirectory(output, None) as directory:
-            work = CountWork(settings, max_memory, str(directory.units))
-            counted = sorted(inputs(work), key=lambda unit: unit.path)
-            return _merge(tasks, directory, work, counted, partitions)
-    sources = tuple(find_sources(inputs, read, settings.special_tokens))
-    units = plan_count(sources, read, unit_bytes)
-    plan = {
-        "version": _VERSION,
-        "settings": asdict(settings),
-        "read": asdict(read),
-        "unit_bytes": unit_bytes,
-        "partitions": partitions,
-        "inputs": listed_inputs(sources),
-    }
-    with _CountDirectory(output, plan) as directory:
-        finished = directory.finished()
-        if finished is not None:
-            return finished
-        work = CountWork(settings, max_memory, str(directory.units), read, sources)
-        made = dict(tasks.run(_count_to_file, work, list(enumerate(units))))
-        return _merge(tasks, directory, work, [made[number] for number in range(len(units))], partitions)
+    unit_bytes: int | str
+    partitions: int | None
+    max_memory: int | str | None
 
 
-def count_batches(work: CountWork, batches: Iterable[Any], column: str) -> Iterator[UnitCounts]:
-    """Count record batches whose rows are documents, and write one file. Yields what it holds.
-
-    Each attempt of a task has a file for itself: only the file of the attempt that the engine takes is used.
-    """
-    counts = work.counts()
-    for batch in batches:
-        add_texts(counts, batch, column)
-    if counts.documents:
-        yield save_unit(counts, Path(work.units or "", f"rows-{secrets.token_hex(16)}.counts"))
-
-
-def _merge(
-    tasks: Tasks,
-    directory: _CountDirectory,
-    work: CountWork,
-    units: Sequence[UnitCounts],
-    partitions: int | None,
-) -> CountOutput:
-    """Write the sums of the units' files, by ranges of pieces."""
-    ranges = piece_ranges(units, partitions)
-    made = dict(tasks.run(merge_range, (work, str(directory.path)), ranges))
-    skipped = [line for unit in units for line in unit.skipped]
-    if skipped:
-        write_atomically({directory.path / SKIPPED: "".join(skipped).encode()})
-    return directory.finish([made[number] for number in range(len(ranges))], len(skipped))
-
-
-class _CountDirectory:
-    """The output directory of a run: sorted files of counts, and a manifest when all are there.
+@dataclass(frozen=True)
+class CountOptions:
+    """How tasks of an engine count.
 
     Args:
-        output: The directory; it is created if it does not exist.
-        plan: What the units depend on, as JSON values; None if the run cannot be resumed.
-
-    Raises:
-        OptionError: It holds other files.
-        WriteError: Another run writes into it, or it cannot be written.
+        unit_bytes: The size of a unit of files in stored bytes.
+        partitions: Number of files in `output`; None for one for each 8 MB of the units' counts, 64 at most.
+        max_memory: Memory limit of each task, and of the counts that are returned, as in `PieceCounts`.
     """
 
-    def __init__(self, output: PathLike, plan: Mapping[str, Any] | None) -> None:
-        path = check_path("output", output)
-        make_directory(path)
-        self.path = path.absolute()
-        self.units = self.path / _UNITS
-        self._lock = DirectoryLock(self.path, RUN_LOCK)
-        try:
-            with write_errors(self.path):
-                self._check(plan)
-                if not (self.path / MANIFEST).exists():
-                    self.units.mkdir(exist_ok=True)
-        except BaseException:
-            self._lock.release()
-            raise
+    unit_bytes: int | str = "256MB"
+    partitions: int | None = None
+    max_memory: int | str | None = None
 
-    def __enter__(self) -> _CountDirectory:
-        """Return the directory."""
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        """Release the lock."""
-        self._lock.release()
+def count_on_engine(
+    tasks: Tasks, source: Any, settings: CountSettings, output: PathLike | None, options: CountArguments
+) -> PieceCounts:
+    """Count files, or the rows of an engine's dataset.
 
-    def _check(self, plan: Mapping[str, Any] | None) -> None:
-        path = self.path / _PLAN
-        data = json.dumps(plan, separators=(",", ":")).encode()
-        if plan is not None and path.exists():
-            if path.read_bytes() == data:
-                return
-            found = read_json(path) or {}
-            own = json.loads(data)
-            differing = run_changes(found, own) or "version"
-            raise OptionError(
-                f"{self.path} holds the counts of another run (it differs in: {differing}); write "
-                "to another directory"
-            )
-        others = sorted(each.name for each in self.path.iterdir() if not is_temporary(each))
-        if others:
-            raise OptionError(
-                f"{self.path} holds other files ({', '.join(others[:5])}); write to a new directory"
-            )
-        write_atomically({path: data})
+    The arguments are those of `count_with_ray`, and `tasks`, the engine.
+    """
+    read, run = pick(ReadOptions, options), pick(CountOptions, options)
+    size, max_memory, partitions = byte_size("unit_bytes", run.unit_bytes), run.max_memory, run.partitions
+    if partitions is not None:
+        check_integer("partitions", partitions, 1)
+    if read.on_error == "skip" and output is None:
+        raise OptionError("on_error='skip' needs output, the directory where the skipped rows are listed")
+    rows = tasks.rows(source, read)
+    work = CountWork(settings, max_memory, None, read)
+    if rows is not None:
+        plan = None
+        count = partial(tasks.map_rows, _count_rows, rows)
+    else:
+        inputs = tuple(find_sources(source, read, settings.special_tokens))
+        plan = {
+            "version": _VERSION,
+            "settings": asdict(settings),
+            "read": asdict(read),
+            "unit_bytes": size,
+            "partitions": partitions,
+            "inputs": listed_inputs(inputs),
+        }
+        work = replace(work, inputs=inputs)
+        count = partial(_count_units, tasks, plan_count(inputs, read, size))
+    if output is None:
+        return collect_counts(count(work), settings, max_memory=max_memory)
+    paths = _count_to_files(tasks, count, work, output, plan, partitions)
+    return merged_counts(paths, MemoryLimits(max_memory))
 
-    def finished(self) -> CountOutput | None:
-        """Return the files of an earlier run; None if it did not finish."""
-        path = self.path / MANIFEST
-        if not path.exists():
-            return None
-        content = read_json(path)
-        try:
-            paths = [self.path / name for name in content["files"]]
-            skipped = count_of(content["skipped"])
-        except (KeyError, TypeError, ValueError):
-            raise CorpusError(f"{path} is not the manifest of a run of this version") from None
-        missing = [each for each in paths if not each.is_file()]
-        if missing:
-            raise CorpusError(f"{missing[0]} is missing; remove {self.path}, and count again")
-        return CountOutput(paths, skipped)
 
-    def finish(self, names: Sequence[str], skipped: int) -> CountOutput:
-        """Write the manifest, and remove the files of the units."""
-        self._lock.check()
-        content = {"version": _VERSION, "skipped": skipped, "files": list(names)}
-        write_atomically({self.path / MANIFEST: (json.dumps(content, indent=1) + "\n").encode()})
-        shutil.rmtree(self.units, ignore_errors=True)
-        return CountOutput([self.path / name for name in names], skipped)
+def _count_units(tasks: Tasks, units: Sequence[Unit], work: CountWork) -> Iterator[Any]:
+    """Count units of files in tasks."""
+    return (result for _, result in tasks.run(_count_unit, work, units))
+
+
+def _count_to_files(
+    tasks: Tasks,
+    count: Callable[[CountWork], Iterable[UnitCounts]],
+    work: CountWork,
+    output: PathLike,
+    plan: Mapping[str, Any] | None,
+    partitions: int | None,
+) -> list[Path]:
+    """Write sorted files of counts and a manifest, unless an earlier run has. Returns the files.
+
+    Args:
+        tasks: The engine.
+        count: Writes the files of the units.
+        work: What the tasks share.
+        output: The directory; it is created if it does not exist.
+        plan: What the units depend on, as JSON values; None if the run cannot be resumed.
+        partitions: The number of files.
+    """
+    path = check_path("output", output)
+    make_directory(path)
+    path = path.absolute()
+    with DirectoryLock(path, RUN_LOCK) as lock:
+        with write_errors(path):
+            _check_plan(path, plan)
+            if (path / MANIFEST).exists():
+                return _finished(path)
+            (path / _UNITS).mkdir(exist_ok=True)
+        units = sorted(count(replace(work, directory=str(path / _UNITS))), key=attrgetter("path"))
+        ranges = piece_ranges(units, partitions)
+        names = [
+            name for _, name in sorted(tasks.run(merge_range, replace(work, directory=str(path)), ranges))
+        ]
+        lock.check()
+        skipped = [line for unit in units for line in unit.skipped]
+        if skipped:
+            write_atomically({path / SKIPPED: "".join(skipped).encode()})
+        content = {"version": _VERSION, "skipped": len(skipped), "files": names}
+        write_atomically({path / MANIFEST: (json.dumps(content, indent=1) + "\n").encode()})
+        shutil.rmtree(path / _UNITS, ignore_errors=True)
+        return [path / name for name in names]
+
+
+def _check_plan(path: Path, plan: Mapping[str, Any] | None) -> None:
+    """Write the plan into an empty directory, or compare it with that of an earlier run."""
+    data = json.dumps(plan, separators=(",", ":")).encode()
+    if plan is not None and (path / _PLAN).exists():
+        if (path / _PLAN).read_bytes() == data:
+            return
+        found = read_json(path / _PLAN)
+        found = found if isinstance(found, dict) else {}
+        own = json.loads(data)
+        differing = run_changes(found, own) or "version"
+        raise OptionError(
+            f"{path} holds the counts of another run (it differs in: {differing}); write to another directory"
+        )
+    others = sorted(each.name for each in path.iterdir() if not is_temporary(each))
+    if others:
+        raise OptionError(f"{path} holds other files ({', '.join(others[:5])}); write to a new directory")
+    write_atomically({path / _PLAN: data})
+
+
+def _finished(path: Path) -> list[Path]:
+    """Return the files of a finished run."""
+    try:
+        files = [path / name for name in read_json(path / MANIFEST)["files"]]
+    except (KeyError, TypeError):
+        raise CorpusError(f"{path / MANIFEST} is not the manifest of a run of this version") from None
+    missing = [each for each in files if not each.is_file()]
+    if missing:
+        raise CorpusError(f"{missing[0]} is missing; remove {path}, and count again")
+    return files

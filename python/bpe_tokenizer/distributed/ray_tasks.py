@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from bpe_tokenizer.distributed.tasks import Sent
+from bpe_tokenizer.distributed.tasks import Sent, only_column
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.libraries import import_library
+from bpe_tokenizer.options import ReadOptions
 
-__all__ = ["RayTasks", "own_errors", "shard_sink"]
+__all__ = ["RayTasks"]
 
 _Shared = TypeVar("_Shared")
 _Argument = TypeVar("_Argument")
@@ -63,7 +66,7 @@ class RayTasks:
             if not running:
                 return
             for done in ray.wait(list(running), num_returns=1)[0]:
-                with own_errors(ray):
+                with _own_errors(ray):
                     result = ray.get(done)
                 yield running.pop(done), result
 
@@ -72,20 +75,51 @@ class RayTasks:
         processors = self.ray.cluster_resources().get("CPU", 0)
         return max(int(_SUBMITTED_PER_PROCESSOR * processors), _MIN_SUBMITTED)
 
+    def rows(self, source: Any, read: ReadOptions) -> Any:
+        """Return a dataset. As `Tasks.rows`."""
+        if not isinstance(source, import_library("ray.data", "ray").Dataset):
+            return None
+        names = source.columns(fetch_if_missing=False)
+        column = None if names is None else only_column(read, names)
+        return source if column is None else source.select_columns([column])
+
+    def map_rows(
+        self, work: Callable[[_Shared, Iterator[Any]], Iterator[_Result]], rows: Any, shared: _Shared
+    ) -> Iterator[_Result]:
+        """Call a function with the record batches of each block. As `Tasks.map_rows`."""
+        called = rows.map_batches(
+            partial(_call_with_rows, work=work, sent=Sent(shared)), batch_format="pyarrow", batch_size=None
+        )
+        with _own_errors(self.ray):
+            for table in called.iter_batches(batch_format="pyarrow", batch_size=None):
+                yield from map(pickle.loads, table.column("result").to_pylist())
+
+    def write_rows(
+        self, write: Callable[[_Shared, int, Iterator[Any]], _Result], rows: Any, shared: _Shared
+    ) -> Sequence[_Result]:
+        """Call a function with the record batches of each write task. As `Tasks.write_rows`."""
+        sink = _sink(write, Sent(shared))
+        with _own_errors(self.ray):
+            rows.write_datasink(sink, ray_remote_args=self.options)
+        written: Sequence[_Result] = sink.written
+        return written
+
 
 def _call(work: Callable[[_Shared, _Argument], _Result], sent: Sent[_Shared], argument: _Argument) -> _Result:
     return work(sent.load(), argument)
 
 
-def shard_sink(write: Callable[[_Shared, int, Iterator[Any]], Any], shared: _Shared) -> Any:
-    """Return a `ray.data.Datasink` that writes the blocks of each task; `written` are the results at the end.
+def _call_with_rows(
+    table: Any, work: Callable[[_Shared, Iterator[Any]], Iterator[_Result]], sent: Sent[_Shared]
+) -> Iterator[Any]:
+    pyarrow = import_library("pyarrow")
+    for result in work(sent.load(), iter(table.to_batches())):
+        yield pyarrow.table({"result": pyarrow.array([pickle.dumps(result)], pyarrow.binary())})
 
-    Args:
-        write: The function, of `shared`, the number of a task and its record batches.
-        shared: Its first argument, sent to each process once.
-    """
+
+def _sink(write: Callable[[_Shared, int, Iterator[Any]], _Result], sent: Sent[_Shared]) -> Any:
+    """Return a `ray.data.Datasink` that writes the blocks of each task; its `written` are the results."""
     data, block = import_library("ray.data", "ray"), import_library("ray.data.block", "ray")
-    sent = Sent(shared)
 
     class ShardDatasink(data.Datasink):  # type: ignore[misc, name-defined]
         """https://docs.ray.io/en/latest/data/api/doc/ray.data.Datasink.html."""
@@ -104,7 +138,7 @@ def shard_sink(write: Callable[[_Shared, int, Iterator[Any]], Any], shared: _Sha
 
 
 @contextmanager
-def own_errors(ray: Any) -> Iterator[None]:
+def _own_errors(ray: Any) -> Iterator[None]:
     """Replace Ray's error, whose message is the traceback of a task, by the error of this package in it."""
     try:
         yield

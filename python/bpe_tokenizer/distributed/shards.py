@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_flag, check_integer
 from bpe_tokenizer.atomic import check_writable, write_errors
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.manifest import UnitRecord
+from bpe_tokenizer.corpus.options import UnitArguments, UnitOptions
 from bpe_tokenizer.corpus.plan import Plan, Unit, plan_rows, plan_units
 from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
 from bpe_tokenizer.corpus.settings import CorpusSettings
+from bpe_tokenizer.corpus.shards import ShardFormatName
 from bpe_tokenizer.corpus.units import run_unit, run_units
 from bpe_tokenizer.distributed.tasks import Tasks
 from bpe_tokenizer.errors import OptionError, WriteError
-from bpe_tokenizer.options import byte_size, field_names
-from bpe_tokenizer.readers import find_sources
+from bpe_tokenizer.options import ReadArguments, byte_size, pick
+from bpe_tokenizer.readers import ReadOptions, find_sources
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
 
-__all__ = ["ShardWork", "WriteRows", "is_column", "tokenize_units", "write_partition"]
+__all__ = ["EngineArguments", "EngineOptions", "ShardWork", "tokenize_on_engine", "write_partition"]
 
 
 class ShardWork(NamedTuple):
@@ -36,58 +39,68 @@ class ShardWork(NamedTuple):
     verify: bool = False
 
 
-# Writes the rows of each partition with `write_partition`, and returns their records in any order.
-WriteRows: TypeAlias = Callable[[ShardWork], Iterable[UnitRecord]]
+class EngineArguments(UnitArguments, ReadArguments, total=False):
+    """The fields of `EngineOptions`, `ReadOptions` and `UnitOptions`."""
+
+    unit_bytes: int | str
+    threads: int
+    verify: bool
+    verbose: bool
+    on_event: OnEvent | None
 
 
-def tokenize_units(
-    tasks: Tasks,
-    inputs: PathLike | Iterable[PathLike] | WriteRows,
-    output: PathLike,
-    tokenizer: BPETokenizer,
-    settings: CorpusSettings,
-    *,
-    unit_bytes: int | str,
-    threads: int,
-    verify: bool,
-    verbose: bool,
-    on_event: OnEvent | None,
-) -> TokenizedCorpus:
-    """Turn files, or the rows of an engine's dataset, into shards: `tasks` runs one for each unit.
+@dataclass(frozen=True)
+class EngineOptions:
+    """How tasks of an engine run.
 
     Args:
-        tasks: The engine.
-        inputs: Files, as in `tokenize_with_ray`, like the other arguments; or what writes rows.
-        output: The output directory.
-        tokenizer: Encodes the documents.
-        settings: What the contents of the shards depend on.
-        unit_bytes: The size of a unit in stored bytes.
-        threads: Number of threads of a task.
-        verify: Whether to compare the hashes of finished shards.
-        verbose: Whether to show a progress bar.
-        on_event: Called with a dict for each event.
+        unit_bytes: The size of a unit of files in stored bytes.
+        threads: Number of threads of a task. Ray reserves as many processors; for Spark, set
+            `spark.task.cpus`.
+        verify: As in `tokenize_corpus`, for files.
+        verbose: Whether to show a progress bar on standard error, if that is a terminal.
+        on_event: As in `tokenize_corpus`.
     """
-    size = byte_size("unit_bytes", unit_bytes)
-    check_integer("threads", threads, 1)
-    check_flag("verify", verify)
+
+    unit_bytes: int | str = "1GB"
+    threads: int = 1
+    verify: bool = False
+    verbose: bool = True
+    on_event: OnEvent | None = None
+
+
+def tokenize_on_engine(
+    tasks: Tasks,
+    inputs: Any,
+    output: PathLike,
+    tokenizer: BPETokenizer,
+    format: ShardFormatName,  # noqa: A002 (the usual name)
+    options: EngineArguments,
+) -> TokenizedCorpus:
+    """Turn files, or the rows of an engine's dataset, into shards: each task writes those of a unit.
+
+    The arguments are those of `tokenize_with_ray`, and `tasks`, the engine.
+    """
+    read, run = pick(ReadOptions, options), pick(EngineOptions, options)
+    settings = CorpusSettings.of(tokenizer, read, format, **vars(pick(UnitOptions, options)))
+    size = byte_size("unit_bytes", run.unit_bytes)
+    check_integer("threads", run.threads, 1)
+    check_flag("verify", run.verify)
     path = output_path(output)
     check_writable(path, is_directory=True)
     path = path.absolute()
-    with ProgressBar.shown(verbose) as bar:
-        if callable(inputs):
-            work = ShardWork(plan_rows(settings), str(path), tokenizer, threads)
-            return _write_rows(inputs, work, RunReport(bar, on_event))
-        sources = find_sources(inputs, settings.read, settings.recognized(tokenizer))
+    rows = tasks.rows(inputs, settings.read)
+    with ProgressBar.shown(run.verbose) as bar:
+        if rows is not None:
+            work = ShardWork(plan_rows(settings), str(path), tokenizer, run.threads)
+            return _write_rows(tasks, rows, work, RunReport(bar, run.on_event))
+        sources = find_sources(inputs, read, settings.recognized(tokenizer))
         plan = plan_units(sources, settings, size)
-        return _run_units(tasks, ShardWork(plan, str(path), tokenizer, threads, verify), bar, on_event)
+        work = ShardWork(plan, str(path), tokenizer, run.threads, run.verify)
+        return _run_units(tasks, work, bar, run.on_event)
 
 
-def is_column(field: str) -> bool:
-    """Return whether a field can only be one column: no path into one, and no template of several."""
-    return "." not in field and field_names(field) == [field]
-
-
-def _write_rows(write: WriteRows, work: ShardWork, report: RunReport) -> TokenizedCorpus:
+def _write_rows(tasks: Tasks, rows: Any, work: ShardWork, report: RunReport) -> TokenizedCorpus:
     """Write the rows of all partitions, and the manifest."""
     with CorpusDirectory.open(output_path(work.output), work.plan) as directory:
         with write_errors(directory.path):
@@ -98,7 +111,7 @@ def _write_rows(write: WriteRows, work: ShardWork, report: RunReport) -> Tokeniz
                 )
         report.event("start", output=str(directory.path), inputs=0, total_bytes=None, kept=0)
         records: list[UnitRecord] = []
-        for record in write(work):
+        for record in tasks.write_rows(write_partition, rows, work):
             records.append(record)
             report.unit(record, 0, False)
         records.sort(key=attrgetter("unit"))

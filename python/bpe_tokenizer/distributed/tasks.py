@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ["Sent", "Tasks"]
+from bpe_tokenizer.distributed.arrow import check_column
+from bpe_tokenizer.options import ReadOptions, field_names
+
+__all__ = ["Sent", "Tasks", "only_column"]
 
 _Shared = TypeVar("_Shared")
 _Argument = TypeVar("_Argument")
@@ -71,3 +74,47 @@ class Tasks(Protocol):
             TokenizerError: A task failed with this error.
         """
         ...
+
+    def rows(self, source: Any, read: ReadOptions) -> Any:
+        """Return the engine's own dataset, without columns that documents need not; None for files."""
+        ...
+
+    def map_rows(
+        self, work: Callable[[_Shared, Iterator[Any]], Iterator[_Result]], rows: Any, shared: _Shared
+    ) -> Iterator[_Result]:
+        """Call a function with the record batches of each part of a dataset, and yield its results.
+
+        Args:
+            work: The function.
+            rows: The dataset.
+            shared: Its first argument, as in `run`.
+
+        Raises:
+            TokenizerError: As in `run`.
+        """
+        ...
+
+    def write_rows(
+        self, write: Callable[[_Shared, int, Iterator[Any]], _Result], rows: Any, shared: _Shared
+    ) -> Iterable[_Result]:
+        """Call a function with the number and the record batches of each part of a dataset.
+
+        The same dataset has the same parts with the same numbers in each attempt. Arguments: `map_rows`.
+        """
+        ...
+
+
+def only_column(read: ReadOptions, names: Sequence[str]) -> str | None:
+    """Return the column that documents need; None if they may need several: of a path, a template, or ids.
+
+    Args:
+        read: How documents are found.
+        names: The columns of the dataset.
+
+    Raises:
+        CorpusError: The dataset has no such column.
+    """
+    if "." in read.field or field_names(read.field) != [read.field] or read.id_field is not None:
+        return None
+    check_column(read.field, names)
+    return read.field
