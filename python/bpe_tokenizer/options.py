@@ -49,6 +49,7 @@ __all__ = [
     "field_names",
     "memory_bytes",
     "option_docs",
+    "option_field",
     "parse_field",
     "pick",
     "sample_limit",
@@ -80,7 +81,7 @@ _NO_STRIDE = 0
 _ROW_FLAGS = ("is_split_into_words", "return_overflowing_tokens", "return_offsets_mapping", "return_dict")
 
 
-def _option(default: Any, metavar: str = "NAME", shown: str = "") -> Any:
+def option_field(default: Any, metavar: str = "NAME", shown: str = "") -> Any:
     """Return a field of options.
 
     Args:
@@ -160,11 +161,11 @@ class ReadOptions:
     '<|endoftext|>'
     """
 
-    input_format: InputFormat | None = _option(None, shown="by content")
-    documents: DocumentEnd = _option("file")
-    separator: str | None = _option(None, "TEXT")
-    field: str = _option("text")
-    on_error: OnError = _option("stop")
+    input_format: InputFormat | None = option_field(None, shown="by content")
+    documents: DocumentEnd = option_field("file")
+    separator: str | None = option_field(None, "TEXT")
+    field: str = option_field("text")
+    on_error: OnError = option_field("stop")
 
     # Whether other values than texts give their JSON, and the field of a document's own id: `CorpusFields`.
     as_json = False
@@ -218,8 +219,8 @@ class MemoryLimits:
         OptionError: An option is out of its range, or the directory does not exist.
     """
 
-    max_memory: int | str | None = _option(None, "SIZE", "unlimited")
-    spill_directory: str | os.PathLike[str] | None = _option(None, "DIR", "the system's")
+    max_memory: int | str | None = option_field(None, "SIZE", "unlimited")
+    spill_directory: str | os.PathLike[str] | None = option_field(None, "DIR", "the system's")
 
     def __post_init__(self) -> None:
         self.core_options()
@@ -267,7 +268,7 @@ class CountLimits(MemoryLimits):
             every machine, in any order and any format, and those of a smaller sample are in a larger one.
     """
 
-    sample: float | str | None = _option(None, "RATE", "all")
+    sample: float | str | None = option_field(None, "RATE", "all")
 
     def core_options(self) -> dict[str, Any]:
         """Return the arguments of the core's counter."""
@@ -308,10 +309,10 @@ class LearningOptions:
         OptionError: An option is out of its range.
     """
 
-    tie_break: TieBreak = _option("largest")
-    max_token_length: int | None = _option(None, "BYTES", "any")
-    min_count: int | None = _option(None, "N", "1")
-    threads: int | None = _option(None, "N", "all processors")
+    tie_break: TieBreak = option_field("largest")
+    max_token_length: int | None = option_field(None, "BYTES", "any")
+    min_count: int | None = option_field(None, "N", "1")
+    threads: int | None = option_field(None, "N", "all processors")
 
     def __post_init__(self) -> None:
         check_choice("tie_break", self.tie_break, get_args(TieBreak))
@@ -493,7 +494,7 @@ def takes(
     annotate: Callable[[type, Field[Any]], Any] = lambda _, each: each.type,
     checked: bool = False,
 ) -> Callable[[_Function], _Function]:
-    """Let a function with `**options` take the fields of classes of options, and no others.
+    """Let a function with `**options` take the fields of classes of options that it does not have itself.
 
     Its signature gets them with their defaults, and the arguments in its docs their docs.
 
@@ -515,6 +516,7 @@ def takes(
             )
             for kind in kinds
             for name, each in _fields(kind).items()
+            if name not in signature.parameters
         ]
         known = {each.name for each in (*explicit, *shown)}
 

@@ -153,7 +153,8 @@ def options_of(*kinds: type) -> Callable[[_Command], _Command]:
         made: Any = takes(*kinds, annotate=_field_option)(command)
         explicit = inspect.signature(command).parameters.values()
         last = [each.name for each in explicit if each.kind is each.KEYWORD_ONLY]
-        shown = inspect.signature(made).parameters.values()
+        parameters = inspect.signature(made).parameters.values()
+        shown = [each for each in parameters if each.annotation is not None]
         made.__signature__ = inspect.Signature(sorted(shown, key=lambda each: each.name in last))
         return cast("_Command", made)
 
@@ -161,9 +162,16 @@ def options_of(*kinds: type) -> Callable[[_Command], _Command]:
 
 
 def _field_option(kind: type, field: dataclasses.Field[Any]) -> Any:
-    """Return the type of the option for a field: its help is the beginning of the field's docs."""
+    """Return the type of the option for a field, whose help is the beginning of the field's docs.
+
+    A field without `option_field` has none.
+    """
+    if not field.metadata:
+        return None
     text = " ".join(option_docs(kind)[field.name].split()).partition(": ")[2]
-    text = re.split(r"; |\. ", text.rstrip("."))[0].replace("`", "").replace('"', "")
+    text = (
+        re.split(r"; |\. ", text.rstrip("."))[0].replace("`", "").replace('"', "").removeprefix("Whether to ")
+    )
     text = f"{text[:1].upper()}{text[1:]}."
     metavar, shown = field.metadata["metavar"], field.metadata["shown"]
     hint = get_type_hints(kind)[field.name]
@@ -171,8 +179,10 @@ def _field_option(kind: type, field: dataclasses.Field[Any]) -> Any:
     names = next((get_args(each) for each in types if get_origin(each) is Literal), None)
     if names is not None:
         return Annotated[Any, choice(names, help=text, **({"show_default": shown} if shown else {}))]
+    if hint is bool:
+        return Annotated[bool, typer.Option(f"--{field.name}", help=text)]
     is_path = any(get_origin(each) is os.PathLike for each in types)
-    value: Any = Path if is_path else int if int in types and str not in types else str
+    value: Any = Path if is_path else next((each for each in (str, float, int) if each in types), str)
     if field.default is None:
         return Annotated[value | None, option(metavar, text, shown)]
     return Annotated[value, typer.Option(metavar=metavar, help=text)]

@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -28,12 +28,11 @@ from bpe_tokenizer.cli.options import (
     options_of,
 )
 from bpe_tokenizer.console import count_noun
-from bpe_tokenizer.corpus.contents import Content
 from bpe_tokenizer.corpus.manifest import MANIFEST, read_json
-from bpe_tokenizer.corpus.packing import PackStrategy
+from bpe_tokenizer.corpus.options import ShardOptions
 from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.run_report import Event
-from bpe_tokenizer.corpus.shards import FORMATS, TokenType
+from bpe_tokenizer.corpus.shards import FORMATS
 from bpe_tokenizer.errors import OptionError, TokenizerError, shorten
 from bpe_tokenizer.options import ReadOptions
 
@@ -42,7 +41,7 @@ __all__ = ["print_result", "run_with_events", "tokenize_corpus"]
 Result = TypeVar("Result")
 
 
-@options_of(ReadOptions)
+@options_of(ReadOptions, ShardOptions)
 def tokenize_corpus(
     tokenizer: TokenizerPath,
     output: Annotated[Path, option("DIR", "Directory for the token files, or a URL.", names=OUTPUT)],
@@ -58,64 +57,11 @@ def tokenize_corpus(
         option("FILE", "TOML with a table for each source: inputs, and epochs, tokens or weight."),
     ] = None,
     format_: Annotated[Any, choice(FORMATS, "--format", help="Format of the token files.")] = "nanogpt",
-    eos_token: Annotated[
-        str | None,
-        option(
-            "TOKEN",
-            "Special token to add after each document.",
-            "the one that is plainly an end of documents",
-        ),
-    ] = None,
     no_eos: Annotated[bool, typer.Option("--no-eos", help="Add no token after documents.")] = False,
-    bos_token: Annotated[str | None, option("TOKEN", "Special token to add before each document.")] = None,
     shard_tokens: Annotated[
         int, typer.Option(metavar="N", help="Maximum tokens of a file; 0 is the maximum of the format.")
     ] = 100_000_000,
-    dtype: Annotated[
-        Any,
-        choice(get_args(TokenType), help="Type of an id.", show_default="the smallest that holds all ids"),
-    ] = None,
     allowed_special: AllowedSpecial = None,
-    shuffle: Annotated[
-        int | None,
-        option("SEED", "Write the documents in a random order: of all, or with --part of each unit."),
-    ] = None,
-    sample: Annotated[
-        float | None, option("X", "Part of the documents to take, such as 0.01; a hash of the text decides.")
-    ] = None,
-    limit: Annotated[int | None, option("N", "Take the first N documents.")] = None,
-    max_tokens: Annotated[int | None, option("N", "Take the first documents, with N tokens at most.")] = None,
-    min_document_tokens: Annotated[int | None, option("N", "Skip documents with fewer tokens.")] = None,
-    max_document_tokens: Annotated[int | None, option("N", "Skip documents with more tokens.")] = None,
-    index: Annotated[
-        bool,
-        typer.Option("--index", help="Write start, end, source and row of each document to .index.csv.gz."),
-    ] = False,
-    id_field: Annotated[
-        str | None, option("NAME", "Field or column of the documents' own ids, for --index.", "none")
-    ] = None,
-    val_fraction: Annotated[
-        float | None,
-        option(
-            "X", "Part of the documents for validation, such as 0.0005: for nanoGPT also train.bin, val.bin."
-        ),
-    ] = None,
-    pack: Annotated[
-        int | None, option("N", "Pack documents into sequences of N tokens, with masks (npy, parquet, mds).")
-    ] = None,
-    pack_strategy: Annotated[
-        Any,
-        choice(
-            get_args(PackStrategy), help="Cut the concatenated documents, or keep them whole where they fit."
-        ),
-    ] = "concat",
-    content: Annotated[
-        Any,
-        choice(get_args(Content), help="What --field holds: a text, a conversation (with --pack), or ids."),
-    ] = "text",
-    chat_template: Annotated[
-        str | None, option("NAME", "Template of conversations, by name or Jinja source.", "the tokenizer's")
-    ] = None,
     part: Annotated[
         int | None, option("I", "Do one part of the work, from 0; merge-manifests ends the run.")
     ] = None,
@@ -150,7 +96,7 @@ def tokenize_corpus(
 
     The same command resumes a run that was killed. Several machines share the work with --part and --of.
     """
-    if no_eos and eos_token is not None:
+    if no_eos and options["eos_token"] is not None:
         raise typer.BadParameter("give either --eos-token or --no-eos, not both")
     if events and as_json:
         raise typer.BadParameter("give either --events or --json, not both")
@@ -166,25 +112,9 @@ def tokenize_corpus(
         BPETokenizer.load(tokenizer, download=download),
         format_,
         append_eos=not no_eos,
-        eos_token=eos_token,
-        bos_token=bos_token,
         shard_tokens=shard_tokens or None,
-        dtype=dtype,
         allowed_special=allowed_special_argument(allowed_special),
         **options,
-        shuffle=shuffle,
-        sample=sample,
-        limit=limit,
-        max_tokens=max_tokens,
-        min_document_tokens=min_document_tokens,
-        max_document_tokens=max_document_tokens,
-        index=index,
-        id_field=id_field,
-        val_fraction=val_fraction,
-        pack=pack,
-        pack_strategy=pack_strategy,
-        content=content,
-        chat_template=chat_template,
         part=part,
         of=of,
         unit_bytes=unit_size,
