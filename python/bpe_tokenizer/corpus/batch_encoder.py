@@ -57,17 +57,22 @@ class EncodedBatch(NamedTuple):
             return map(tuple, self.origins[start:end].tolist())
         return zip(repeat(self.input), self.rows[start:end].tolist(), strict=False)
 
+    def take(self, chosen: npt.NDArray[np.bool_]) -> EncodedBatch:
+        """Return some documents, with all rows that were skipped."""
+        ids, lengths = select_documents(self.ids, np.diff(self.offsets), chosen)
+        return self._replace(
+            ids=ids,
+            offsets=_offsets(lengths),
+            rows=self.rows[chosen],
+            validation=_chosen(self.validation, chosen),
+            names=_chosen(self.names, chosen),
+        )
+
     def head(self, count: int) -> EncodedBatch:
         """Return the first documents, and the rows that were skipped before the next one."""
         place = (self.input, int(self.rows[count]))
-        return self._replace(
-            ids=self.ids[: self.offsets[count]],
-            offsets=self.offsets[: count + 1],
-            rows=self.rows[:count],
-            bad=tuple(row for row in self.bad if row[:2] < place),
-            validation=None if self.validation is None else self.validation[:count],
-            names=None if self.names is None else self.names[:count],
-        )
+        bad = tuple(row for row in self.bad if row[:2] < place)
+        return self.take(np.arange(len(self.rows)) < count)._replace(bad=bad)
 
 
 class BatchEncoder:
@@ -138,8 +143,7 @@ class BatchEncoder:
     def _of_good_length(self, batch: EncodedBatch) -> EncodedBatch:
         """Skip the documents that have too few ids or too many, as bad rows are skipped."""
         least, most = self._settings.min_document_tokens, self._settings.max_document_tokens
-        lengths = np.diff(batch.offsets)
-        own = lengths - sum(map(len, self._added))
+        own = np.diff(batch.offsets) - sum(map(len, self._added))
         chosen = (own >= (least or 0)) & (own <= (most or own))
         if chosen.all():
             return batch
@@ -147,15 +151,7 @@ class BatchEncoder:
             BadRow(batch.input, row, _wrong_length(count, least, most))
             for row, count in zip(batch.rows[~chosen].tolist(), own[~chosen].tolist(), strict=True)
         ]
-        ids, lengths = select_documents(batch.ids, lengths, chosen)
-        return batch._replace(
-            ids=ids,
-            offsets=_offsets(lengths),
-            rows=batch.rows[chosen],
-            bad=tuple(sorted([*batch.bad, *skipped])),
-            validation=_chosen(batch.validation, chosen),
-            names=_chosen(batch.names, chosen),
-        )
+        return batch.take(chosen)._replace(bad=tuple(sorted([*batch.bad, *skipped])))
 
 
 def _wrong_length(count: int, least: int | None, most: int | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -248,6 +248,7 @@ class PackedSequences(NamedTuple):
         ids: The ids, a sequence a row.
         borders: The borders of all pieces and sequences, as positions in the flattened array.
         lengths: The number of ids of each sequence; the rest of its row is padding.
+        loss_mask: Which ids count for the loss; None but for conversations.
 
     >>> import io
     >>> files = [io.BytesIO() for _ in range(3)]
@@ -268,10 +269,11 @@ class PackedSequences(NamedTuple):
     ids: npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
     borders: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.int32]
+    loss_mask: npt.NDArray[np.bool_] | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> PackedSequences:
-        """Map the three files of a shard.
+        """Map the files of a shard.
 
         Args:
             path: The file of the ids, such as `tokens-00000.npy`.
@@ -280,21 +282,25 @@ class PackedSequences(NamedTuple):
             CorpusError: A file is missing, or the files are not of one shard.
         """
         path = Path(path)
-        files = [path, *(path.with_suffix(suffix) for suffix in (_BORDERS, _LENGTHS))]
+        files = [path, *(path.with_suffix(suffix) for suffix in (_BORDERS, _LENGTHS, _LOSS_MASK))]
         try:
-            ids, borders, lengths = (np.load(file, mmap_mode="r", allow_pickle=False) for file in files)
+            ids, borders, lengths, *mask = (
+                np.load(file, mmap_mode="r", allow_pickle=False)
+                for file in files
+                if file != files[3] or file.exists()
+            )
         except (OSError, ValueError) as error:
             raise CorpusError(f"{path}: the packed shard cannot be read: {error}") from error
         if ids.ndim != 2 or ids.shape[:1] != lengths.shape or borders.shape < (1,) or borders[-1] != ids.size:
             raise CorpusError(f"{path} and its {_BORDERS} and {_LENGTHS} are not files of one packed shard")
-        return cls(ids, borders, lengths)
+        return cls(ids, borders, lengths, *mask)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how a pickle is read: from the files that are mapped, or from arrays of any other origin."""
         path = _mapped_file(self.ids)
+        others = zip(self[1:], (_BORDERS, _LENGTHS, _LOSS_MASK), strict=True)
         if path is not None and all(
-            _mapped_file(array) == path.with_suffix(suffix)
-            for array, suffix in ((self.borders, _BORDERS), (self.lengths, _LENGTHS))
+            array is None or _mapped_file(array) == path.with_suffix(suffix) for array, suffix in others
         ):
             return type(self).load, (path,)
         return type(self), tuple(self)
@@ -339,22 +345,9 @@ class PackedSequences(NamedTuple):
         Raises:
             CorpusError: The shard has no mask, as it is not one of conversations.
         """
-        path = _mapped_file(self.ids)
-        if path is None:
-            raise CorpusError("labels are read from files: use PackedSequences.load")
-        path = path.with_suffix(_LOSS_MASK)
-        try:
-            mask = _loss_mask(path, path.stat().st_mtime_ns)[start:stop]
-        except (OSError, ValueError) as error:
-            raise CorpusError(f"{path}: the mask of conversations cannot be read: {error}") from error
-        return np.where(mask, self.ids[start:stop].astype(np.int64), _NO_LABEL)
-
-
-@lru_cache(maxsize=4096)
-def _loss_mask(path: Path, changed: int) -> npt.NDArray[np.bool_]:
-    """Map a mask, of a file that was last changed at a time."""
-    mask: npt.NDArray[np.bool_] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return mask
+        if self.loss_mask is None:
+            raise CorpusError("the packed shard has no mask of what counts for the loss")
+        return np.where(self.loss_mask[start:stop], self.ids[start:stop].astype(np.int64), _NO_LABEL)
 
 
 def _mapped_file(array: npt.NDArray[Any]) -> Path | None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from bpe_tokenizer.corpus.input_list import input_names, listed_inputs
@@ -105,20 +105,17 @@ class Plan:
         """Number of units that a file is divided into, by input."""
         return Counter(unit.first for unit in self.units if unit.start is not None)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values."""
-        return {
+    @cached_property
+    def data(self) -> bytes:
+        """The contents of the plan's file."""
+        values = {
             "version": _VERSION,
             "unit_bytes": self.unit_bytes,
             "settings": self.settings.to_json(),
             "inputs": listed_inputs(self.inputs),
-            "units": [list(unit[1:]) for unit in self.units],
+            "units": [unit[1:] for unit in self.units],
         }
-
-    @cached_property
-    def data(self) -> bytes:
-        """The contents of the plan's file."""
-        return (json.dumps(self.to_json(), separators=(",", ":")) + "\n").encode()
+        return (json.dumps(values, separators=(",", ":")) + "\n").encode()
 
 
 def unit_stem(number: int, units: int) -> str:

@@ -134,13 +134,13 @@ def _taken(
             continue
         start = max(position, Position(first))
         with ExitStack() as stack:
-            if rows is not None:
-                batches = arrow_batches(inputs[0], rows, settings.read)
-            else:
+            if rows is None:
                 batches = read_batches(
                     inputs[:end], settings.read, start, threads=encoder.threads, byte_ranges=ranges
                 )
-            stack.callback(getattr(batches, "close", _nothing))
+            else:
+                batches = arrow_batches(inputs[0], rows, settings.read)
+            stack.enter_context(closing(batches))
             encoded = ordered_map(
                 encode,
                 batches,
@@ -163,7 +163,3 @@ def _text_bytes(batch: DocumentBatch) -> int:
 
 def _id_bytes(batch: EncodedBatch) -> int:
     return batch.ids.nbytes + batch.offsets.nbytes + batch.rows.nbytes
-
-
-def _nothing() -> None:
-    pass
