@@ -100,11 +100,7 @@ impl Encoder {
             return Ok(self.batch(py, std::iter::once(text), options)?.ids);
         }
         call::run(py, text.len(), |interrupt| {
-            let mut ids = match text.len() <= 4 * MAX_KEPT_IDS {
-                true => KEPT_IDS.take(),
-                false => self.room(text.estimated_bytes()),
-            };
-            ids.clear();
+            let mut ids = self.room_for_text(text.len(), text.estimated_bytes());
             append(&mut ids, &options.prefix_ids)?;
             self.core
                 .encode(text, &options.special, &mut ids, interrupt)?;
@@ -128,6 +124,17 @@ impl Encoder {
             let count = self.core.count(text, &options.special, interrupt)?;
             Ok(count + options.prefix_ids.len() + options.suffix_ids.len())
         })
+    }
+
+    /// Memory for the ids of a text, empty.
+    #[inline]
+    pub fn room_for_text(&self, length: usize, estimated_bytes: usize) -> Vec<u32> {
+        let mut ids = match length <= 4 * MAX_KEPT_IDS {
+            true => KEPT_IDS.take(),
+            false => self.room(estimated_bytes),
+        };
+        ids.clear();
+        ids
     }
 
     /// Keeps the memory of ids that are in a list or an array now, for the next result.

@@ -36,7 +36,7 @@ impl EncodeStream {
         ends: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let ids = self.ids(py, &text, ends)?;
-        self.encoder.get().list(py, &ids)
+        self.encoder.get().list_of(py, ids)
     }
 
     #[pyo3(signature = (text, ends=false))]
@@ -47,19 +47,20 @@ impl EncodeStream {
         ends: bool,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let ids = self.ids(py, &text, ends)?;
-        constructors::array(py, ids)
+        self.encoder.get().array_of(py, ids)
     }
 }
 
 impl EncodeStream {
     fn ids(&mut self, py: Python<'_>, text: &PyText, ends: bool) -> PyResult<Vec<u32>> {
-        let encoder = &self.encoder.get().core;
+        let encoder = self.encoder.get();
         let text = text.expect_str(py)?;
         // The held text may be long.
         let size = if ends { usize::MAX } else { text.len() };
         run(py, size, |interrupt| {
-            let mut ids = Vec::new();
-            self.stream.push(encoder, text, ends, &mut ids, interrupt)?;
+            let mut ids = encoder.room_for_text(text.len(), text.len());
+            self.stream
+                .push(&encoder.core, text, ends, &mut ids, interrupt)?;
             Ok(ids)
         })
     }
