@@ -33,7 +33,7 @@ from pages import ROOT, blocks, run_console, run_python
         ("docs/rows.md", 9, 0),
         ("docs/migrate-sentencepiece.md", 1, 0),
         ("docs/migrate-minbpe.md", 1, 0),
-        ("docs/corpora.md", 7, 0),
+        ("docs/corpora.md", 6, 0),
         ("docs/columns.md", 2, 0),
         ("docs/distributed.md", 1, 0),
         ("docs/index.md", 2, 0),
