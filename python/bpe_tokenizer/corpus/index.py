@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.corpus.document_ends import DocumentIndex, OlmoShard
-from bpe_tokenizer.corpus.flat import FlatShard
-from bpe_tokenizer.corpus.shards import ShardFormat, ShardWriter, TokenType
+from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardWriter
 
 __all__ = ["INDEX_SUFFIX", "IndexedShard", "csv_field", "indexed_format"]
 
@@ -57,18 +56,12 @@ class IndexedShard:
 def indexed_format(shard_format: ShardFormat) -> ShardFormat:
     """Return the format of shards with an index. The list that OLMo reads is one already.
 
-    >>> from bpe_tokenizer.corpus.shards import FORMATS
     >>> indexed_format(FORMATS["megatron"]).suffixes, indexed_format(FORMATS["olmo"]).suffixes
     (('.bin', '.idx', '.index.csv.gz'), ('.npy', '.csv.gz'))
     """
-    suffixes, open_shard = (*shard_format.suffixes, INDEX_SUFFIX), shard_format.open
-    if open_shard is OlmoShard:
-        suffixes, open_shard = shard_format.suffixes, FlatShard
-
-    def open_both(files: Sequence[BinaryIO], dtype: TokenType) -> IndexedShard:
-        return IndexedShard(open_shard(files[:-1], dtype), files[-1])
-
-    return shard_format._replace(suffixes=suffixes, open=open_both)
+    if shard_format.open is OlmoShard:
+        return FORMATS["nanogpt"]._replace(suffixes=(".npy",)).beside(".csv.gz", IndexedShard)
+    return shard_format.beside(INDEX_SUFFIX, IndexedShard)
 
 
 def csv_field(text: str) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.corpus.contents import LOSS_BIT
-from bpe_tokenizer.corpus.shards import ShardFormat, ShardWriter, TokenType
+from bpe_tokenizer.corpus.shards import ShardWriter
 
-__all__ = ["MaskedShard", "masked_format"]
+__all__ = ["MASK_SUFFIX", "MaskedShard"]
+
+MASK_SUFFIX = ".label_mask"
 
 
 class MaskedShard:
@@ -34,17 +35,3 @@ class MaskedShard:
         """Add documents, whose ids have `LOSS_BIT` if they count."""
         self._file.write((ids >= LOSS_BIT).tobytes())
         self._shard.write(ids & ~LOSS_BIT, lengths, *more)
-
-
-def masked_format(shard_format: ShardFormat) -> ShardFormat:
-    """Return the format of shards with a mask.
-
-    >>> from bpe_tokenizer.corpus.shards import FORMATS
-    >>> masked_format(FORMATS["olmo"]).suffixes
-    ('.npy', '.csv.gz', '.label_mask')
-    """
-
-    def open_both(files: Sequence[BinaryIO], dtype: TokenType) -> MaskedShard:
-        return MaskedShard(shard_format.open(files[:-1], dtype), files[-1])
-
-    return shard_format._replace(suffixes=(*shard_format.suffixes, ".label_mask"), open=open_both)

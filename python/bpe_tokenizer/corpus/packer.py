@@ -70,7 +70,6 @@ class ShardPacker:
         self._end = start
         self._skipped_rows = start.skipped
         self._skipped: list[BadRow] = []
-        self._is_broken = False
         self.documents = sum(shard.documents for shard in store.shards)
         self.tokens = sum(shard.tokens for shard in store.shards)
 
@@ -81,21 +80,11 @@ class ShardPacker:
             batch: The documents, after those of the batches before.
 
         Raises:
-            CorpusError: A document is too long for the format, or an earlier batch was an error.
+            CorpusError: A document is too long for the format.
             WriteError: A shard cannot be written.
         """
-        # The batches after an error are in work already, and their documents would take its place.
-        if self._is_broken:
-            raise CorpusError("an earlier batch could not be written")
-        self._is_broken = True
         self._add(batch)
-        self._is_broken = False
-        return Packed(batch.bytes_read, batch.bad, self.take_full())
-
-    def take_full(self) -> list[FullShard]:
-        """Return the shards that were filled since the last call, also those of a batch with an error."""
-        full, self._full = self._full, []
-        return full
+        return Packed(batch.bytes_read, batch.bad, self._take_full())
 
     def finish(self) -> tuple[list[FullShard], list[BadRow]]:
         """Finish the last shard, unless it has no ids.
@@ -106,12 +95,16 @@ class ShardPacker:
         if self._tokens:
             self._finish_shard()
         skipped, self._skipped = self._skipped, []
-        return self.take_full(), skipped
+        return self._take_full(), skipped
 
     def abandon(self) -> None:
         """Give up the unfinished shard, if any."""
         if self._writer is not None:
             self._writer.abandon()
+
+    def _take_full(self) -> list[FullShard]:
+        full, self._full = self._full, []
+        return full
 
     def _add(self, batch: EncodedBatch) -> None:
         lengths = np.diff(batch.offsets)

@@ -12,7 +12,7 @@ from bpe_tokenizer.arguments import check_choice, check_flag, check_integer
 from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.corpus.contents import Content, CorpusFields, template_digest
 from bpe_tokenizer.corpus.index import indexed_format
-from bpe_tokenizer.corpus.masked_shards import masked_format
+from bpe_tokenizer.corpus.masked_shards import MASK_SUFFIX, MaskedShard
 from bpe_tokenizer.corpus.mixture import Source
 from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
 from bpe_tokenizer.corpus.packed_shards import packed_format
@@ -155,7 +155,7 @@ class CorpusSettings:
         if self.index:
             found = indexed_format(found)
         if self.pack is None and has_loss:
-            found = masked_format(found)
+            found = found.beside(MASK_SUFFIX, MaskedShard)
         return found if self.val_fraction is None else split_format(found)
 
     def recognized(self, tokenizer: BPETokenizer) -> Collection[str]:

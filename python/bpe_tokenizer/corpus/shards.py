@@ -61,6 +61,14 @@ class ShardFormat(NamedTuple):
     max_document_tokens: int = _UNLIMITED
     header: Header | None = no_header
 
+    def beside(self, suffix: str, wrap: Callable[[ShardWriter, BinaryIO], ShardWriter]) -> ShardFormat:
+        """Return the format with one more file, and a writer of it around that of the shard."""
+
+        def open_both(files: Sequence[BinaryIO], dtype: TokenType) -> ShardWriter:
+            return wrap(self.open(files[:-1], dtype), files[-1])
+
+        return self._replace(suffixes=(*self.suffixes, suffix), open=open_both)
+
 
 def _with_header(
     header: Header, suffix: str, types: tuple[TokenType, ...], most: int = _UNLIMITED

@@ -207,15 +207,10 @@ class _Bucket:
 
     def _read(self, dtype: Any, count: int) -> Any:
         assert self.file is not None
-        array: Any = np.empty(count, dtype=dtype)
-        view = memoryview(array).cast("B") if count else memoryview(bytearray())
-        read = 0
-        while read < len(view):
-            taken = self.file.readinto(view[read:])  # type: ignore[attr-defined]
-            if not taken:
-                raise CorpusError("a temporary file of the shuffle has become shorter; start the run again")
-            read += taken
-        return array
+        data = self.file.read(count * np.dtype(dtype).itemsize)
+        if len(data) < count * np.dtype(dtype).itemsize:
+            raise CorpusError("a temporary file of the shuffle has become shorter; start the run again")
+        return np.frombuffer(data, dtype)
 
 
 class _Buckets:
