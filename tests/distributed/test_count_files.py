@@ -172,6 +172,14 @@ def test_what_is_refused(tmp_path: Path, texts: list[str]) -> None:
         count([tmp_path / "a.txt"], SETTINGS, output=output)
 
 
+def test_counts_that_no_engine_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_files, "_MAX_SENT", 40)
+    (tmp_path / "a.txt").write_text("low lower", encoding="utf-8")
+    with pytest.raises(CorpusError, match="engines pass 2 GB: give output, a directory"):
+        count(tmp_path / "a.txt", SETTINGS)
+    assert count(tmp_path / "a.txt", SETTINGS, output=tmp_path / "out").documents == 1
+
+
 def test_rows(tmp_path: Path, texts: list[str]) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     batches = [pyarrow.RecordBatch.from_pydict({"t": texts[start::3]}) for start in range(3)]

@@ -61,6 +61,18 @@ def test_tasks_that_fail(
     assert contents(tmp_path / "out") == contents(tmp_path / "local")
 
 
+def test_files_of_killed_workers_are_removed(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    class Killed(LocalTasks):
+        def run(self, work: Any, shared: Any, arguments: Any) -> Iterator[tuple[int, Any]]:
+            (tmp_path / "out" / ".tokens-00000-00000.bin.0123456789abcdef.tmp").touch()
+            return super().run(work, shared, arguments)
+
+    files = corpus_files(tmp_path / "corpus")
+    tokenize(files, tmp_path / "out", tokenizer, tasks=Killed(), verbose=False)
+    parts(files, tmp_path / "local", tokenizer)
+    assert contents(tmp_path / "out") == contents(tmp_path / "local")
+
+
 def test_attempts_with_other_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     pyarrow = pytest.importorskip("pyarrow")
 

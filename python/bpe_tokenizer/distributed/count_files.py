@@ -63,6 +63,8 @@ _MIN_SPACING = 64 << 10
 _PARTITION_BYTES = 8 << 20
 _MAX_PARTITIONS = 64
 _MAX_BOUND = 64
+# Bytes of counts that a task returns without a directory: those of an array of pyarrow and of Spark.
+_MAX_SENT = 2_000_000_000
 
 
 class UnitCounts(NamedTuple):
@@ -156,7 +158,13 @@ def _count_rows(work: CountWork, batches: Iterable[Any]) -> Iterator[Any]:
 def _result(work: CountWork, name: str, counts: PieceCounts, skipped: Sequence[str] = ()) -> Any:
     """Return the counts of a task as a record batch, or write their file and return its `UnitCounts`."""
     if work.directory is None:
-        return counts_to_batch(counts)
+        batch = counts_to_batch(counts)
+        if batch.nbytes > _MAX_SENT:
+            raise CorpusError(
+                f"a task has {batch.nbytes / 1e9:,.1f} GB of counts, and engines pass 2 GB: give output, a "
+                "directory, or smaller units or partitions"
+            )
+        return batch
     return save_unit(counts, Path(work.directory, name), skipped)
 
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from bpe_tokenizer.arguments import check_flag, check_integer
-from bpe_tokenizer.atomic import check_writable, write_errors
+from bpe_tokenizer.atomic import check_writable, remove_abandoned, write_errors
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.options import UnitArguments, UnitOptions
@@ -121,9 +121,7 @@ def _write_rows(tasks: Tasks, rows: Any, work: ShardWork, report: RunReport) -> 
                     f"{directory.path}: two attempts of partition {record.unit} had other rows; give the "
                     "rows an order, or write them to Parquet files first"
                 )
-        made = directory.finish(records, 0)
-        report.end(made)
-    return made
+        return _finish(directory, records, 0, report)
 
 
 def _run_units(tasks: Tasks, work: ShardWork, bar: ProgressBar, on_event: OnEvent | None) -> TokenizedCorpus:
@@ -136,8 +134,17 @@ def _run_units(tasks: Tasks, work: ShardWork, bar: ProgressBar, on_event: OnEven
 
     with CorpusDirectory.open(output_path(work.output), plan) as directory:
         _, kept, report = run_units(directory, plan, plan.units, write, work.verify, bar, on_event)
-        made = directory.finish(directory.records(), kept)
-        report.end(made)
+        return _finish(directory, directory.records(), kept, report)
+
+
+def _finish(
+    directory: CorpusDirectory, records: list[UnitRecord], kept: int, report: RunReport
+) -> TokenizedCorpus:
+    """Write the manifest, and remove the temporary files of workers that were killed."""
+    made = directory.finish(records, kept)
+    with write_errors(directory.path):
+        remove_abandoned(directory.path)
+    report.end(made)
     return made
 
 
