@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from collections.abc import Callable, Sequence
@@ -117,6 +118,10 @@ def check_two_runs(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer)
     assert contents(directory / "out") == contents(directory / "local")
 
 
+def own_id(text: str | None) -> str:
+    return f"d{text}"
+
+
 def check_rows(
     tokenize: Tokenize,
     rows: Callable[[Sequence[Any]], Any],
@@ -128,7 +133,7 @@ def check_rows(
 
     Args:
         tokenize: The engine's function.
-        rows: Makes a dataset of texts in two partitions: the first half, and the rest.
+        rows: Makes a dataset of texts with ids in two partitions: the first half, and the rest.
         directory: A directory for files.
         tokenizer: The tokenizer.
         monkeypatch: Lets a worker be killed.
@@ -137,7 +142,7 @@ def check_rows(
     half = len(texts) // 2
     (directory / "corpus").mkdir()
     for name, part in (("a", texts[:half]), ("b", texts[half:])):
-        lines = "".join(f"{json.dumps({'text': text})}\n" for text in part)
+        lines = "".join(f"{json.dumps({'text': text, 'id': own_id(text)})}\n" for text in part)
         (directory / "corpus" / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     size = max(path.stat().st_size for path in (directory / "corpus").iterdir())
     options: dict[str, Any] = {"on_error": "skip", "verbose": False, "shard_tokens": 80}
@@ -145,11 +150,15 @@ def check_rows(
     with monkeypatch.context() as patched:
         killing = _killing(on_shards.write_partition, kill_once(record))
         patched.setattr(on_shards, "write_partition", killing)
-        for chosen in ({"val_fraction": 0.3}, {"format": "npy", "pack": 20, "pack_strategy": "best-fit"}):
-            output, local = directory / f"out-{len(chosen)}", directory / f"local-{len(chosen)}"
+        for chosen in (
+            {"val_fraction": 0.3, "index": True, "id_field": "id"},
+            {"format": "npy", "pack": 20, "pack_strategy": "best-fit"},
+        ):
+            output, local = directory / f"out-{len(str(chosen))}", directory / f"local-{len(str(chosen))}"
             made = tokenize(rows(texts), output, tokenizer, **options, **chosen)
             parts(directory / "corpus", local, tokenizer, unit_bytes=size, **options, **chosen)
             assert _tokens(output) == _tokens(local)
+            assert _indexes(output) == _indexes(local)
             assert (made.documents, made.skipped) == (len(DOCUMENTS), 1)
             assert all(path.exists() for path in made.files)
     assert record.exists()
@@ -169,6 +178,14 @@ def check_rows(
 def _tokens(directory: Path) -> dict[str, bytes]:
     made = contents(directory)
     return {name: made[name] for name in made if name.split(".")[-1] in {"bin", "npy", "pkl"}}
+
+
+def _indexes(directory: Path) -> dict[str, list[list[str]]]:
+    """The start, the end and the id of each document, without its place."""
+    return {
+        path.name: [row[:3] for row in csv.reader(gzip.decompress(path.read_bytes()).decode().splitlines())]
+        for path in directory.glob("*.index.csv.gz")
+    }
 
 
 def _killing(run_unit: Callable[..., Any], kill: Callable[[], None]) -> Callable[..., Any]:

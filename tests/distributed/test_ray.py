@@ -27,6 +27,7 @@ from distributed.shard_cases import (
     check_rows,
     check_same_shards,
     check_two_runs,
+    own_id,
 )
 
 # Before Ray is imported: it stays on this machine, and reports to nobody.
@@ -144,7 +145,8 @@ def test_a_worker_that_is_killed_while_it_writes_shards(
 def test_shards_of_rows(tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     def rows(texts: Sequence[Any]) -> Any:
         half = len(texts) // 2
-        return ray.data.from_arrow([pa.table({"text": each}) for each in (texts[:half], texts[half:])])
+        parts = texts[:half], texts[half:]
+        return ray.data.from_arrow([pa.table({"text": each, "id": [*map(own_id, each)]}) for each in parts])
 
     monkeypatch.setattr(ray.data.DataContext.get_current().execution_options, "preserve_order", True)
     check_rows(tokenize_with_ray, rows, tmp_path, tokenizer, monkeypatch)

@@ -26,6 +26,7 @@ from distributed.shard_cases import (
     check_rows,
     check_same_shards,
     check_two_runs,
+    own_id,
 )
 
 sql: Any = pytest.importorskip("pyspark.sql", reason="Spark is not installed; `make test-spark` does it")
@@ -144,8 +145,8 @@ def test_shards_of_rows(
     spark: Any, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def rows(texts: Sequence[Any]) -> Any:
-        halves = spark.sparkContext.parallelize([(text,) for text in texts], 2)
-        return spark.createDataFrame(halves, "text string")
+        halves = spark.sparkContext.parallelize([(text, own_id(text)) for text in texts], 2)
+        return spark.createDataFrame(halves, "text string, id string")
 
     check_rows(tokenize_with_spark, rows, tmp_path, tokenizer, monkeypatch)
 
