@@ -72,16 +72,16 @@ def test_what_it_says_to_people(run: TextRun, corpus: Path, saved: Path, tmp_pat
 
 
 def test_what_it_says_to_programs(run: TextRun, corpus: Path, tmp_path: Path) -> None:
-    result = run("--corpus", corpus, corpus, "--format", "megatron", "--shard-tokens", 1, "--json")
+    (tmp_path / "more.jsonl").write_bytes(corpus.read_bytes())
+    options = ("--corpus", corpus, tmp_path / "more.jsonl", "--format", "megatron", "--shard-tokens", 1)
+    result = run(*options, "--json")
     made = json.loads(result.out)
     assert (result.code, result.err) == (0, "")
     assert (made["documents"], made["skipped"], made["dtype"], made["kept"]) == (4, 0, "uint16", 0)
     assert [Path(name).name for name in made["files"]][:2] == ["tokens-00000.bin", "tokens-00000.idx"]
     assert len(made["files"]) == 8
     assert all(Path(name).is_file() for name in made["files"])
-    again = json.loads(
-        run("--corpus", corpus, corpus, "--format", "megatron", "--shard-tokens", 1, "--json").out
-    )
+    again = json.loads(run(*options, "--json").out)
     assert again == {**made, "kept": 4}
 
 

@@ -106,7 +106,8 @@ def test_a_report_of_a_tokenizer_or_its_path(tokenizer: BPETokenizer, corpus: Pa
     rows = [json.loads(line)["text"] for line in corpus.read_text(encoding="utf-8").splitlines()]
     counts = Counter(id_ for row in rows for id_ in tokenizer.encode(row))
     assert (found.total.tokens, found.documents) == (sum(counts.values()), len(rows))
-    assert report(tokenizer, [corpus, corpus]).total.tokens == 2 * found.total.tokens
+    (tmp_path / "again.jsonl").write_bytes(corpus.read_bytes())
+    assert report(tokenizer, [corpus, tmp_path / "again.jsonl"]).total.tokens == 2 * found.total.tokens
     expected = information(np.array(list(counts.values())))
     assert found.facts["information"] == expected
     sample = found.facts["sample"]
