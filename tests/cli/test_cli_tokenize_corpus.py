@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -121,6 +121,31 @@ def test_options_reach_the_package(run: TextRun, saved: Path, tmp_path: Path) ->
     assert run("--corpus", tmp_path / "file.txt", "--documents", "file", "--overwrite").out.startswith(
         "1 doc"
     )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {
+            **{"shuffle": 3, "sample": 0.99, "limit": 50, "max_tokens": 500, "val_fraction": 0.5},
+            **{"min_document_tokens": 1, "max_document_tokens": 99, "pack": 4, "pack_strategy": "best-fit"},
+        },
+        {"dtype": "uint32", "index": True, "id_field": "id"},
+        {"content": "ids"},
+    ],
+)
+def test_the_options_of_shards(run: TextRun, tmp_path: Path, options: dict[str, Any]) -> None:
+    is_ids = options.get("content") == "ids"
+    rows = [{"id": each, "text": [1, 2] if is_ids else f"low {each}"} for each in range(50)]
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    arguments = ["--corpus", path, "--format", "npy", "--eos-token", "<|other|>", "--bos-token", "<|other|>"]
+    for name, value in options.items():
+        arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [value])]
+    assert run(*arguments).code == 0
+    settings = json.loads((tmp_path / "out" / "manifest.json").read_text())["settings"]
+    assert {name: settings[name] for name in options} == options
+    assert settings["bos_id"] == settings["eos_id"]
 
 
 @pytest.mark.parametrize(

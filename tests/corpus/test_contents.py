@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli import main
 from bpe_tokenizer.corpus import PackedSequences, TokenDataset, TokenizedCorpus, tokenize_corpus
 from bpe_tokenizer.corpus.shards import FORMATS
 from bpe_tokenizer.errors import CorpusError, OptionError
@@ -255,13 +254,3 @@ def test_options(
 ) -> None:
     with pytest.raises(OptionError, match=problem):
         tokenize_corpus(talks, tmp_path / "out", tokenizer, **options)
-
-
-def test_command_line(talks: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    tokenizer.save(tmp_path / "tokenizer")
-    arguments = ["--tokenizer", str(tmp_path / "tokenizer"), "--corpus", str(talks)]
-    arguments += ["--field", "messages", "--content", "messages", "--format", "npy", "--pack", "32"]
-    arguments += ["--chat-template", "chatml"]
-    with pytest.raises(SystemExit, match="0"):
-        main(["tokenize-corpus", *arguments, "--output", str(tmp_path / "out")])
-    assert (tmp_path / "out" / "tokens-00000.loss_mask.npy").exists()

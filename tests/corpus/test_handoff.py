@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from bpe_tokenizer import BPETokenizer
-from bpe_tokenizer.cli import main
 from bpe_tokenizer.corpus import TokenizedCorpus, merge_manifests
 from bpe_tokenizer.corpus.packed_shards import PackedSequences
 from bpe_tokenizer.corpus.validation import is_validation
@@ -241,19 +240,3 @@ def test_an_index_goes_with_its_shards(run: Run, tmp_path: Path) -> None:
     run(tmp_path / "out", format="mds")
     run(tmp_path / "out", format="npy", overwrite=True)
     assert not (tmp_path / "out" / "index.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "shard"),
-    [
-        (["--val-fraction", "0.2"], "val.bin"),
-        (["--format", "npy", "--pack", "16", "--pack-strategy", "best-fit"], "tokens-00000.cu_seqlens.npy"),
-    ],
-)
-@pytest.mark.usefixtures("run")
-def test_command_line(options: list[str], shard: str, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    tokenizer.save(tmp_path / "tokenizer")
-    arguments = ["--tokenizer", str(tmp_path / "tokenizer"), "--corpus", str(tmp_path / "*.txt")]
-    with pytest.raises(SystemExit, match="0"):
-        main(["tokenize-corpus", *arguments, "--output", str(tmp_path / "out"), *options])
-    assert (tmp_path / "out" / shard).exists()
