@@ -170,11 +170,11 @@ def _tiktoken(vocabulary: Vocabulary) -> Side:
 
 def _tokenizers(vocabulary: Vocabulary) -> Side:
     tokenizer = import_module("tokenizers").Tokenizer.from_file(str(vocabulary.json))
+    # Version 1 has no offsets that the other could leave out.
+    encode_batch = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)
     return Side(
         to_list=lambda text: tokenizer.encode(text, add_special_tokens=False).ids,
-        batch=lambda texts, _: [
-            each.ids for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        ],
+        batch=lambda texts, _: [each.ids for each in encode_batch(texts, add_special_tokens=False)],
         flat=_joined,
         to_str=lambda ids: tokenizer.decode(ids, skip_special_tokens=False),
         fixed_threads=True,
