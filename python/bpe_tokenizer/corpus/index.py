@@ -1,19 +1,20 @@
-"""The index of the documents of a shard, in the columns of dolma, beside the files of any format."""
+"""Files beside those of a shard: the index of its documents, and which ids count for the loss."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer.corpus.contents import LOSS_BIT
 from bpe_tokenizer.corpus.document_ends import DocumentIndex, OlmoShard
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardWriter
 
-__all__ = ["INDEX_SUFFIX", "IndexedShard", "csv_field", "indexed_format"]
+__all__ = ["INDEX_SUFFIX", "MASK_SUFFIX", "IndexedShard", "MaskedShard", "csv_field", "indexed_format"]
 
-INDEX_SUFFIX = ".index.csv.gz"
+INDEX_SUFFIX, MASK_SUFFIX = ".index.csv.gz", ".label_mask"
 
 
 class IndexedShard:
@@ -51,6 +52,28 @@ class IndexedShard:
     def abandon(self) -> None:
         """Give up the unfinished shard."""
         self._shard.abandon()
+
+
+class MaskedShard:
+    """Writes the documents to a shard, and to the last file a byte for each id: 1 if it counts for the loss.
+
+    This is an array of OLMo-core's `label_mask_paths`, which has no header:
+    https://github.com/allenai/OLMo-core, src/olmo_core/data/numpy_dataset.py (`NumpyFSLDataset`).
+
+    Args:
+        shard: Writes the documents.
+        file: The file of the mask.
+    """
+
+    def __init__(self, shard: ShardWriter, file: BinaryIO) -> None:
+        self._shard = shard
+        self._file = file
+        self.finish, self.abandon = shard.finish, shard.abandon
+
+    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64], *more: Any) -> None:
+        """Add documents, whose ids have `LOSS_BIT` if they count."""
+        self._file.write((ids >= LOSS_BIT).tobytes())
+        self._shard.write(ids & ~LOSS_BIT, lengths, *more)
 
 
 def indexed_format(shard_format: ShardFormat) -> ShardFormat:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,18 +21,8 @@ from bpe_tokenizer.readers import BadRow, Position
 __all__ = ["Packed", "ShardPacker"]
 
 
-class Packed(NamedTuple):
-    """What became of a batch.
-
-    Args:
-        read: The number of stored bytes read so far.
-        bad: The rows that were skipped.
-        full: The shards that were filled.
-    """
-
-    read: int
-    bad: tuple[BadRow, ...]
-    full: list[FullShard]
+# The stored bytes that are read, the rows of a batch that were skipped, and the shards that it has filled.
+Packed: TypeAlias = tuple[int, tuple[BadRow, ...], list[FullShard]]
 
 
 class ShardPacker:
@@ -64,7 +54,6 @@ class ShardPacker:
         self._of_sources = np.zeros((len(sizes), 2), dtype=np.int64)
         self._writer: ShardWriter | None = None
         self._files: list[AtomicFile] = []
-        self._full: list[FullShard] = []
         self._documents = 0
         self._tokens = 0
         self._end = start
@@ -83,34 +72,10 @@ class ShardPacker:
             CorpusError: A document is too long for the format.
             WriteError: A shard cannot be written.
         """
-        self._add(batch)
-        return Packed(batch.bytes_read, batch.bad, self._take_full())
-
-    def finish(self) -> tuple[list[FullShard], list[BadRow]]:
-        """Finish the last shard, unless it has no ids.
-
-        Returns:
-            The last shard, and the rows that were skipped after the last document.
-        """
-        if self._tokens:
-            self._finish_shard()
-        skipped, self._skipped = self._skipped, []
-        return self._take_full(), skipped
-
-    def abandon(self) -> None:
-        """Give up the unfinished shard, if any."""
-        if self._writer is not None:
-            self._writer.abandon()
-
-    def _take_full(self) -> list[FullShard]:
-        full, self._full = self._full, []
-        return full
-
-    def _add(self, batch: EncodedBatch) -> None:
         lengths = np.diff(batch.offsets)
         self._check_lengths(batch, lengths)
-        bad = 0
-        start = 0
+        full: list[FullShard] = []
+        start = bad = 0
         while start < len(lengths):
             end = documents_that_fit(batch.offsets, start, self._tokens, self._limit)
             if end > start:
@@ -121,10 +86,25 @@ class ShardPacker:
                     bad += 1
                 self._end = Position(batch.input, row, self._skipped_rows)
             if end < len(lengths):
-                self._finish_shard()
+                full += self._finish_shard()
             start = end
         for row_of_none in batch.bad[bad:]:
             self._skip(row_of_none)
+        return batch.bytes_read, batch.bad, full
+
+    def finish(self) -> tuple[list[FullShard], list[BadRow]]:
+        """Finish the last shard, unless it has no ids.
+
+        Returns:
+            The last shard, and the rows that were skipped after the last document.
+        """
+        full = self._finish_shard() if self._tokens else []
+        return full, self._skipped
+
+    def abandon(self) -> None:
+        """Give up the unfinished shard, if any."""
+        if self._writer is not None:
+            self._writer.abandon()
 
     def _check_lengths(self, batch: EncodedBatch, lengths: npt.NDArray[np.int64]) -> None:
         limit = self._format.max_document_tokens
@@ -163,9 +143,9 @@ class ShardPacker:
         self.documents += len(lengths)
         self.tokens += len(ids)
 
-    def _finish_shard(self) -> None:
+    def _finish_shard(self) -> list[FullShard]:
         if self._writer is None:
-            return
+            return []
         with write_errors(self._store.directory.path):
             self._writer.finish()
             sizes = [file.stream.tell() for file in self._files]
@@ -173,7 +153,8 @@ class ShardPacker:
         counts = zip(self._source_names, self._of_sources.tolist(), strict=True)
         sources = {name: (documents, tokens) for name, (documents, tokens) in counts if documents}
         shard = Shard({}, self._documents, self._tokens, self._end, sources=sources)
-        self._full.append(FullShard(self._files, sizes, shard, skipped))
+        full = FullShard(self._files, sizes, shard, skipped)
         self._of_sources[:] = 0
         self._skipped = self._skipped[len(skipped) :]
         self._writer, self._files, self._documents, self._tokens = None, [], 0, 0
+        return [full]

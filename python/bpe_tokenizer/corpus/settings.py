@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from bpe_tokenizer.arguments import check_choice, check_flag, check_integer
 from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.corpus.contents import Content, CorpusFields, template_digest
-from bpe_tokenizer.corpus.index import indexed_format
-from bpe_tokenizer.corpus.masked_shards import MASK_SUFFIX, MaskedShard
+from bpe_tokenizer.corpus.index import MASK_SUFFIX, MaskedShard, indexed_format
 from bpe_tokenizer.corpus.mixture import Source
 from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
 from bpe_tokenizer.corpus.packed_shards import packed_format

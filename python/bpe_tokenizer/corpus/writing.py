@@ -7,12 +7,13 @@ from contextlib import ExitStack, closing
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from bpe_tokenizer.corpus.batch_encoder import BatchEncoder, EncodedBatch
 from bpe_tokenizer.corpus.manifest import Files, Shard
 from bpe_tokenizer.corpus.mixture import fractions
 from bpe_tokenizer.corpus.packer import ShardPacker
 from bpe_tokenizer.corpus.run_report import RunReport
-from bpe_tokenizer.corpus.selection import limited
 from bpe_tokenizer.corpus.shuffle import join_names, part_names, shuffle_documents
 from bpe_tokenizer.corpus.stages import ordered_map
 from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
@@ -150,7 +151,36 @@ def _taken(
                 inline=encoder.is_large,
             )
             stack.enter_context(closing(encoded))
-            yield from limited(encoded, documents, tokens, before)
+            yield from _limited(encoded, documents, tokens, before)
+
+
+def _limited(
+    batches: Iterable[EncodedBatch],
+    documents: int | None,
+    tokens: int | None,
+    taken: Iterable[tuple[int, int]],
+) -> Generator[EncodedBatch, None, None]:
+    """Yield batches up to the first document that is beyond a limit.
+
+    Args:
+        batches: The documents.
+        documents: Maximum number of documents; None for no limit.
+        tokens: Maximum number of ids; None for no limit.
+        taken: Numbers of documents and ids that were taken before.
+    """
+    held_documents, held_tokens = map(sum, zip((0, 0), *taken, strict=True))
+    for batch in batches:
+        end = count = len(batch.rows)
+        if documents is not None:
+            end = min(end, documents - held_documents)
+        if tokens is not None:
+            end = min(end, int(np.searchsorted(batch.offsets, tokens - held_tokens, side="right")) - 1)
+        if end < count:
+            yield batch.head(end)
+            return
+        held_documents += count
+        held_tokens += len(batch.ids)
+        yield batch
 
 
 def _complete(shards: Sequence[FullShard]) -> list[tuple[FullShard, Files]]:
