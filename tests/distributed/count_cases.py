@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -14,11 +15,14 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.distributed import CountSettings
 from bpe_tokenizer.distributed import count_files as on_files
-from bpe_tokenizer.errors import CorpusError
+from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.train.piece_counts import PieceCounts
-from distributed.killing import kill_once
+from distributed.cases import documents, write_files
+from distributed.killing import kill_once, killed_after
 
 Count = Callable[..., PieceCounts]
+# Makes a dataset of an engine from texts, in a number of parts.
+Rows = Callable[[list[Any], int], Any]
 SETTINGS = CountSettings("cl100k", "NFC", ("<|end|>",))
 
 
@@ -65,6 +69,20 @@ def check_counts(count: Count, directory: Path, texts: list[str]) -> None:
     assert [path.stat().st_mtime_ns for path in check_files(output)] == stamps
 
 
+def check_rows_and_files(count: Count, rows: Rows, directory: Path, texts: list[str]) -> None:
+    """Rows in any number of parts and parts of texts count as on one machine, without a directory."""
+    texts = documents(texts)
+    for parts in (1, 5):
+        assert count(rows(texts, parts), SETTINGS) == SETTINGS.counts().add(texts)
+    assert count(rows([], 2), SETTINGS) == SETTINGS.counts()
+    paths = write_files(directory, texts[:20])
+    local = SETTINGS.counts().add(paths, input_format="text")
+    assert count(paths, SETTINGS, unit_bytes=40_000, input_format="text") == local
+    assert count(str(paths[9]), SETTINGS) == SETTINGS.counts().add(paths[9])
+    with pytest.raises(OptionError, match="no inputs"):
+        count([], SETTINGS)
+
+
 def check_bad_row(count: Count, directory: Path, texts: list[str]) -> None:
     """A bad row is named with its file, or all are listed, of any number."""
     files = mixed_files(directory / "corpus", texts)
@@ -98,6 +116,18 @@ def check_killed_counting(
     assert all(record.exists() for record in records)
     assert counts == SETTINGS.counts().add(files)
     check_files(directory / "counts", 3)
+
+
+def check_killed_counting_of_rows(
+    count: Count, rows: Rows, directory: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker is killed when it has counts, or has written their file, and the engine has no result."""
+    work = on_files._count_rows
+    for name, options in (("sent", {}), ("written", {"output": directory / "out", "partitions": 2})):
+        monkeypatch.setattr(on_files, "_count_rows", killed_after(work, kill_once(directory / name)))
+        assert count(rows(texts, 5), SETTINGS, **options) == SETTINGS.counts().add(texts)
+        assert int((directory / name).read_text()) != os.getpid()
+    check_files(directory / "out", 2)
 
 
 def _killing(

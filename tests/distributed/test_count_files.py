@@ -21,7 +21,14 @@ from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 from bpe_tokenizer.readers import ReadOptions, find_inputs
 from bpe_tokenizer.train.piece_counts import PieceCounts, merged_counts
 from distributed.cases import documents, write_files
-from distributed.count_cases import SETTINGS, check_bad_row, check_counts, check_files, mixed_files
+from distributed.count_cases import (
+    SETTINGS,
+    check_bad_row,
+    check_counts,
+    check_files,
+    check_rows_and_files,
+    mixed_files,
+)
 from distributed.local_tasks import LocalTasks
 
 WHOLE = ReadOptions(documents="file")
@@ -49,6 +56,16 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def texts(stdlib_texts: list[str]) -> list[str]:
     return documents(stdlib_texts)[:100]
+
+
+def in_parts(texts: list[Any], parts: int) -> Any:
+    pyarrow = pytest.importorskip("pyarrow")
+    columns = [pyarrow.array(texts[start::parts], pyarrow.string()) for start in range(parts)]
+    return [[pyarrow.record_batch({"text": column})] for column in columns]
+
+
+def test_rows_and_files(tmp_path: Path, stdlib_texts: list[str]) -> None:
+    check_rows_and_files(count, in_parts, tmp_path, stdlib_texts)
 
 
 def test_files_of_all_kinds(tmp_path: Path, texts: list[str]) -> None:
@@ -185,7 +202,6 @@ def test_rows(tmp_path: Path, texts: list[str]) -> None:
     batches = [pyarrow.RecordBatch.from_pydict({"t": texts[start::3]}) for start in range(3)]
     rows = [[batch.slice(0, 5), batch.slice(5)] for batch in batches] + [[]]
     expected = SETTINGS.counts().add(texts)
-    assert count(rows, SETTINGS, field="t", tasks=LocalTasks(1)) == expected
     tasks = LocalTasks(3, failures=0.3)
     options: dict[str, Any] = {"field": "t", "output": tmp_path / "out", "partitions": 4}
     assert count(rows, SETTINGS, tasks=tasks, **options) == expected

@@ -16,11 +16,15 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.distributed import CountSettings, count_with_ray, encode_with_ray, tokenize_with_ray
-from bpe_tokenizer.distributed import count_files as on_files
-from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
-from distributed.cases import SETTINGS, documents, run_example, write_files
-from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
-from distributed.killing import kill_once, killed_after
+from bpe_tokenizer.errors import CorpusError, SpecialTokenError
+from distributed.cases import documents, run_example
+from distributed.count_cases import (
+    check_bad_row,
+    check_counts,
+    check_killed_counting,
+    check_killed_counting_of_rows,
+    check_rows_and_files,
+)
 from distributed.shard_cases import (
     check_bad_rows,
     check_killed_workers,
@@ -67,52 +71,23 @@ def dataset(texts: list[Any], blocks: int, kind: Any = None) -> Any:
     return ray.data.from_arrow([pa.table({"text": pa.array(part, kind or pa.string())}) for part in parts])
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_rows(settings: CountSettings, stdlib_texts: list[str]) -> None:
-    texts = documents(stdlib_texts)
-    local = settings.counts().add(texts)
-    for blocks in (1, 5):
-        assert count_with_ray(dataset(texts, blocks), settings) == local
+def test_rows_and_files(tmp_path: Path, stdlib_texts: list[str]) -> None:
+    check_rows_and_files(count_with_ray, dataset, tmp_path, stdlib_texts)
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_ranges_of_files(settings: CountSettings, stdlib_texts: list[str], tmp_path: Path) -> None:
-    paths = write_files(tmp_path, documents(stdlib_texts)[:20])
-    local = settings.counts().add(paths, input_format="text")
-    options: dict[str, Any] = {"input_format": "text"}
-    assert count_with_ray(paths, settings, unit_bytes=40_000, **options) == local
-    one = settings.counts().add(paths[9], input_format="text")
-    assert count_with_ray(str(paths[9]), settings, input_format="text") == one
-
-
-def test_nothing() -> None:
-    settings = CountSettings()
-    assert count_with_ray(dataset([], 1), settings) == settings.counts()
-    with pytest.raises(OptionError, match="no inputs"):
-        count_with_ray([], settings)
-
-
-@pytest.mark.parametrize("output", [None, "out"])
-def test_a_worker_that_is_killed(
-    output: str | None, stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_workers_that_are_killed_when_they_have_counts(
+    tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts, record = documents(stdlib_texts), tmp_path / "killed"
-    monkeypatch.setattr(on_files, "_count_rows", killed_after(on_files._count_rows, kill_once(record)))
-    settings = CountSettings()
-    directory = tmp_path / output if output else None
-    counts = count_with_ray(dataset(texts, 5), settings, output=directory, partitions=2)
-    assert int(record.read_text()) != os.getpid()
-    assert counts == settings.counts().add(texts)
-    if directory is not None:
-        check_files(directory, 2)
+    check_killed_counting_of_rows(count_with_ray, dataset, tmp_path, stdlib_texts, monkeypatch)
 
 
-def test_a_row_that_is_no_text_is_named(tokenizer: BPETokenizer) -> None:
+def test_a_row_that_is_no_text_is_named(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     for text, problem in ((None, "null"), (b"low \xff", "UTF-8")):
         rows = dataset([b"low", text, b""], 1, pa.binary())
-        with pytest.raises(CorpusError, match=rf"^[^\n]*row 1\b[^\n]*{problem}") as caught:
-            count_with_ray(rows, CountSettings())
-        assert type(caught.value) is CorpusError
+        for output in (None, tmp_path / problem):
+            with pytest.raises(CorpusError, match=rf"^[^\n]*row 1\b[^\n]*{problem}") as caught:
+                count_with_ray(rows, CountSettings(), output=output)
+            assert type(caught.value) is CorpusError
         with pytest.raises(CorpusError, match=rf"row 1\b.*{problem}"):
             encode_with_ray(rows, tokenizer).take_all()
     with pytest.raises(CorpusError, match="no column 'body'; the columns are 'text'"):

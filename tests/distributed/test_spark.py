@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,15 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.distributed import CountSettings, count_with_spark, encode_with_spark, tokenize_with_spark
-from bpe_tokenizer.distributed import count_files as on_files
-from bpe_tokenizer.errors import CorpusError, OptionError, SpecialTokenError
-from distributed.cases import SETTINGS, documents, run_example, write_files
-from distributed.count_cases import check_bad_row, check_counts, check_files, check_killed_counting
-from distributed.killing import kill_once, killed_after
+from bpe_tokenizer.errors import CorpusError, SpecialTokenError
+from distributed.cases import documents, run_example
+from distributed.count_cases import (
+    check_bad_row,
+    check_counts,
+    check_killed_counting,
+    check_killed_counting_of_rows,
+    check_rows_and_files,
+)
 from distributed.shard_cases import (
     check_bad_rows,
     check_killed_workers,
@@ -63,45 +68,15 @@ def frame(spark: Any, texts: list[Any], partitions: int, kind: str = "string") -
     return spark.createDataFrame([(text,) for text in texts], f"text {kind}").repartition(partitions)
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_rows(spark: Any, settings: CountSettings, stdlib_texts: list[str]) -> None:
-    texts = documents(stdlib_texts)
-    local = settings.counts().add(texts)
-    for partitions in (1, 5):
-        assert count_with_spark(frame(spark, texts, partitions), settings) == local
+def test_rows_and_files(spark: Any, tmp_path: Path, stdlib_texts: list[str]) -> None:
+    check_rows_and_files(count_with_spark, partial(frame, spark), tmp_path, stdlib_texts)
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_ranges_of_files(
-    spark: Any, settings: CountSettings, stdlib_texts: list[str], tmp_path: Path
+def test_workers_that_are_killed_when_they_have_counts(
+    spark: Any, tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths = write_files(tmp_path, documents(stdlib_texts)[:20])
-    local = settings.counts().add(paths, input_format="text")
-    assert count_with_spark(paths, settings, unit_bytes=40_000, input_format="text") == local
-    one = settings.counts().add(paths[9], input_format="text")
-    assert count_with_spark(str(paths[9]), settings, session=spark, input_format="text") == one
-
-
-def test_nothing(spark: Any) -> None:
-    settings = CountSettings()
-    assert count_with_spark(frame(spark, [], 2), settings) == settings.counts()
-    with pytest.raises(OptionError, match="no inputs"):
-        count_with_spark([], settings, session=spark)
-
-
-@pytest.mark.parametrize("output", [None, "out"])
-def test_a_worker_that_is_killed(
-    spark: Any, output: str | None, stdlib_texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts, record = documents(stdlib_texts), tmp_path / "killed"
-    monkeypatch.setattr(on_files, "_count_rows", killed_after(on_files._count_rows, kill_once(record)))
-    settings = CountSettings()
-    directory = tmp_path / output if output else None
-    counts = count_with_spark(frame(spark, texts, 5), settings, output=directory, partitions=2)
-    assert int(record.read_text()) != os.getpid()
-    assert counts == settings.counts().add(texts)
-    if directory is not None:
-        check_files(directory, 2)
+    rows = partial(frame, spark)
+    check_killed_counting_of_rows(count_with_spark, rows, tmp_path, stdlib_texts, monkeypatch)
 
 
 def test_a_row_that_is_no_text_is_named(spark: Any, tokenizer: BPETokenizer) -> None:
