@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 import tempfile
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -102,27 +103,8 @@ def shuffle_documents(
     Raises:
         WriteError: A temporary file cannot be written.
     """
-    bad: list[BadRow] = []
-    read = 0
-
-    def documents() -> Iterator[_Documents]:
-        nonlocal read
-        number = 0
-        for batch in batches:
-            lengths = np.diff(batch.offsets)
-            bad.extend(batch.bad)
-            read = batch.bytes_read
-            if len(lengths):
-                keys = document_keys(seed, number, len(lengths))
-                if batch.validation is not None:
-                    keys = keys & ~_VALIDATION | batch.validation
-                origins = batch.rows | np.int64(batch.input << _ROW_BITS)
-                yield _Documents(keys, lengths, origins, batch.ids.astype(dtype, copy=False))
-            number += len(lengths)
-
-    with _Buckets(directory, np.dtype(dtype), 0) as buckets:
-        for each in documents():
-            buckets.add(each)
+    with closing(_Buckets(directory, np.dtype(dtype), 0)) as buckets:
+        bad, read = _scatter(batches, seed, buckets)
         for found in buckets.in_order():
             count = len(found.lengths)
             dropped = min(skip, count)
@@ -138,6 +120,23 @@ def shuffle_documents(
     yield EncodedBatch(
         0, np.zeros(0, dtype=np.uint32), np.zeros(1, dtype=np.int64), nothing, tuple(bad), read
     )
+
+
+def _scatter(batches: Iterable[EncodedBatch], seed: int, buckets: _Buckets) -> tuple[list[BadRow], int]:
+    """Add all documents to buckets, and return the rows that were skipped, and the stored bytes read."""
+    bad: list[BadRow] = []
+    number = read = 0
+    for batch in batches:
+        lengths, read = np.diff(batch.offsets), batch.bytes_read
+        bad.extend(batch.bad)
+        if len(lengths):
+            keys = document_keys(seed, number, len(lengths))
+            if batch.validation is not None:
+                keys = keys & ~_VALIDATION | batch.validation
+            origins = batch.rows | np.int64(batch.input << _ROW_BITS)
+            buckets.add(_Documents(keys, lengths, origins, batch.ids))
+        number += len(lengths)
+    return bad, read
 
 
 def join_names(batch: EncodedBatch) -> EncodedBatch:
@@ -223,14 +222,12 @@ class _Buckets:
         self._buckets = [_Bucket(dtype) for _ in range(_BUCKETS)]
         self._held = 0
 
-    def __enter__(self) -> _Buckets:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         for bucket in self._buckets:
             bucket.close()
 
     def add(self, documents: _Documents) -> None:
+        documents = documents._replace(ids=documents.ids.astype(self._dtype, copy=False))
         shift = np.uint64(64 - _BITS * (self._level + 1))
         chosen = ((documents.keys >> shift) & np.uint64(_BUCKETS - 1)).astype(np.intp)
         order = np.argsort(chosen, kind="stable")
@@ -262,7 +259,7 @@ class _Buckets:
             with write_errors(self._directory):
                 is_large = bucket.nbytes > _SORTED_BYTES and bucket.documents > 1
                 if is_large and self._level < _MAX_LEVEL:
-                    with _Buckets(self._directory, self._dtype, self._level + 1) as divided:
+                    with closing(_Buckets(self._directory, self._dtype, self._level + 1)) as divided:
                         for block in bucket.blocks():
                             divided.add(block)
                         bucket.close()
