@@ -100,6 +100,7 @@ def test_packed(strategy: Any, directory: Path, tmp_path: Path, tokenizer: BPETo
             number += 1
     assert number == len(samples)
     assert set(TokenDataset(tmp_path / "out", 16)[0]) == {"input_ids", *masks[:2]}
+    assert set(TokenDataset(tmp_path / "out", masks=masks[0])[0]) == {"input_ids", masks[0]}
     with pytest.raises(OptionError, match="packed sequences of 16 ids, not 7"):
         TokenDataset(tmp_path / "out", LENGTH)
 

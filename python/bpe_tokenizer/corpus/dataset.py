@@ -90,7 +90,8 @@ class TokenDataset:
         masks: Collection[str] | None = None,
     ) -> None:
         check_choice("split", split, ("train", "val"))
-        for mask in [masks] if isinstance(masks, str) else masks or ():
+        masks = [masks] if isinstance(masks, str) else masks
+        for mask in masks or ():
             check_choice("masks", mask, _MASKS)
         if sequence_length is not None:
             sequence_length = check_integer("sequence_length", sequence_length, 1)
