@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from bpe_tokenizer.corpus.input_list import input_names
 from bpe_tokenizer.corpus.plan import PartKind, Unit, divide, part_ranges
 from bpe_tokenizer.corpus.skipped_rows import skipped_line
 from bpe_tokenizer.distributed.arrow import CountSettings
 from bpe_tokenizer.readers import Input, ReadOptions, input_kind, read_batches
+from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.corpus import WHOLE_FILES, count_files
 from bpe_tokenizer.train.piece_counts import PieceCounts, core_counter
 from bpe_tokenizer.train.progress import ProgressBar
@@ -40,11 +41,6 @@ class CountWork:
     def counts(self) -> PieceCounts:
         """Return empty counts for a task. An engine runs one on each processor."""
         return self.settings.counts(threads=1, max_memory=self.max_memory)
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The name of each input."""
-        return input_names(self.inputs)
 
 
 def plan_count(inputs: Sequence[Input], read: ReadOptions, unit_bytes: int) -> list[Unit]:
@@ -84,20 +80,22 @@ def count_unit(work: CountWork, unit: Unit) -> tuple[PieceCounts, list[str]]:
     counts = work.counts()
     # The core's counter directly: a failed task gives its counts to nobody.
     counter = core_counter(counts)
-    part = None if unit.start is None or unit.end is None else (unit.start, unit.end)
-    # The rows of row groups count from the beginning of their file.
-    start = unit.start if unit.kind == "bytes" else None
-    skipped: list[str] = []
-    for number in range(unit.first, unit.first + unit.inputs):
-        source = work.inputs[number]
-        if work.read.is_whole and input_kind(source, work.read.input_format).format == "text":
-            if part is None or source.path is None:
-                count_files(counter, [source], [1], ProgressBar(None), options=work.read)
-            else:
-                counter.add_range(source.path, *part, 1)
-            continue
-        with closing(read_batches([source], work.read, threads=1, byte_ranges=[part])) as batches:
+    inputs, read = work.inputs[unit.first : unit.first + unit.inputs], work.read
+    source = inputs[0]
+    skipped = SkippedRows(most=sys.maxsize)
+    if unit.start is None or unit.end is None:
+        count_files(counter, inputs, [1] * len(inputs), ProgressBar(None), options=read, skipped=skipped)
+    elif read.is_whole and source.path and input_kind(source, read.input_format).format == "text":
+        counter.add_range(source.path, unit.start, unit.end, 1)
+    else:
+        ranges = [(unit.start, unit.end)]
+        with closing(read_batches(inputs, read, threads=1, byte_ranges=ranges)) as batches:
             for batch in batches:
                 counter.add_rows(batch.data, batch.offsets, 1, 1)
-                skipped += [skipped_line(work.names[number], row, start).decode() for row in batch.bad]
-    return counts, skipped
+                skipped.add(source.name, batch.bad)
+    if not skipped.count:
+        return counts, []
+    names = dict(zip((each.name for each in work.inputs), input_names(work.inputs), strict=True))
+    # The rows of row groups count from the beginning of their file.
+    start = unit.start if unit.kind == "bytes" else None
+    return counts, [skipped_line(names[name], row, start).decode() for name, row in skipped.first]

@@ -39,33 +39,31 @@ class BadRow(NamedTuple):
     problem: str
 
 
-# More are counted only.
-_MAX_LISTED = 1000
-
-
 @dataclass
 class SkippedRows:
     """The rows of a corpus that were skipped.
 
     Args:
         count: Their number.
-        first: The first thousand, each with the name of its file.
+        first: The first of them, each with the name of its file.
+        most: The number of rows in `first`, at most.
     """
 
     count: int = 0
     first: list[tuple[str, BadRow]] = field(default_factory=list)
+    most: int = 1000
 
     def add(self, name: str, rows: Iterable[BadRow]) -> None:
         """Add rows of a file that were skipped."""
         for row in rows:
             self.count += 1
-            if len(self.first) < _MAX_LISTED:
+            if len(self.first) < self.most:
                 self.first.append((name, row))
 
     def merge(self, others: SkippedRows) -> None:
         """Add other rows."""
         self.count += others.count
-        self.first += others.first[: _MAX_LISTED - len(self.first)]
+        self.first += others.first[: self.most - len(self.first)]
 
     def summary(self) -> str:
         """Return a sentence about them.

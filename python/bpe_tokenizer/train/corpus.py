@@ -164,6 +164,7 @@ def count_files(
     position: FilePosition = START,
     on_step: Callable[[FilePosition], None] | None = None,
     options: ReadOptions = WHOLE_FILES,
+    skipped: SkippedRows | None = None,
 ) -> SkippedRows:
     """Count files, from a position on.
 
@@ -175,6 +176,7 @@ def count_files(
         position: Where to start: after so many bytes of a text file, or after a row of another one.
         on_step: Called after each step, with the position up to which everything is counted.
         options: How documents are found in the files.
+        skipped: Where to add the rows that are skipped; None for a new list.
 
     Returns:
         The rows that were skipped.
@@ -186,7 +188,7 @@ def count_files(
     begins = list(accumulate((each.size for each in files), initial=0))
     known = all(each.is_regular for each in files)
     progress.start("Counting pieces", total=begins[-1] if known else None, unit="MB", scale=1e6)
-    skipped = SkippedRows()
+    skipped = SkippedRows() if skipped is None else skipped
     # Placeholders where the core does not read.
     paths = [each.path or Path() for each in files]
     plain_end = position[0]
