@@ -125,7 +125,7 @@ test-ray: $(VENV)/.built $(RAY)/.installed  ## Count and encode on Ray Data, wit
 test-spark: $(VENV)/.built $(SPARK)/.installed  ## The same on Spark (needs Java 17 or newer)
 	PYTHONPATH=python $(SPARK)/bin/python -m pytest -m "spark and not slow" tests/distributed $(PYTEST)
 
-test-token-readers: $(VENV)/.built $(READERS)/.installed  ## Read token files with PyTorch, Megatron-LM, OLMo-core, litdata, Polars, C; write to S3
+test-token-readers: $(VENV)/.built $(READERS)/.installed  ## Read token files with PyTorch, Megatron-LM, OLMo-core, litdata, Polars, C; write to S3 and GCS
 	PYTHONPATH=python $(READERS)/bin/python -m pytest -m "token_readers and not slow" tests/corpus $(PYTEST)
 
 test-lowest: $(VENV)/.built $(LOWEST)/.installed  ## Run tests of every dependency with its lowest supported version
@@ -365,7 +365,7 @@ $(READERS)/.installed: Makefile | $(VENV)/.created
 	$(UV) $(READERS)/bin/python torch==2.13.0
 	$(UV) $(READERS)/bin/python 'megatron-core==0.16.*' polars pyarrow \
 	    backports.zstd transformers trl litdata 'datatrove==0.10.*' \
-	    brotli catalogue moto[server] s3fs python-snappy torchvision zstd xxhash \
+	    brotli catalogue gcp-storage-emulator gcsfs moto[server] s3fs python-snappy torchvision zstd xxhash \
 	    dataclass-extensions importlib-resources bettermap pandas google-cloud-storage $(TEST_PACKAGES)
 	$(UV) $(READERS)/bin/python --no-deps mosaicml-streaming ai2-olmo-core cached-path
 	@touch $@
