@@ -46,9 +46,7 @@ def test_the_objects_are_the_files_of_a_local_run(
     (tmp_path / "corpus.jsonl").write_bytes(as_jsonl(texts))
     out = output_path(f"{bucket}/tokens")
     for directory in (tmp_path / "tokens", out):
-        tokenize_corpus(
-            tmp_path / "corpus.jsonl", str(directory), tokenizer, token_format, shard_tokens=3000
-        )
+        tokenize_corpus(tmp_path / "corpus.jsonl", str(directory), tokenizer, token_format, shard_tokens=3000)
     assert contents(out) == contents(tmp_path / "tokens")
     # What is missing is made again.
     lost = next(path for path in out.iterdir() if path.name.endswith((".bin", ".parquet")))
