@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,14 @@ def kill_once(record: Path) -> Callable[[], None]:
     return kill
 
 
-def killed_after(work: Callable[..., Any], kill: Callable[[], None]) -> Callable[..., Any]:
-    """The function, whose process is killed when it has its result, and before the engine has it."""
+def killed_after(
+    work: Callable[..., Iterator[Any]], kill: Callable[[], None]
+) -> Callable[..., Iterator[Any]]:
+    """The function, whose process is killed when it has its results, and before the engine has them."""
 
-    def works(*arguments: Any, **options: Any) -> Any:
-        result = work(*arguments, **options)
-        made = result if hasattr(result, "schema") else iter(list(result))
+    def works(*arguments: Any) -> Iterator[Any]:
+        results = list(work(*arguments))
         kill()
-        return made
+        return iter(results)
 
     return works
