@@ -207,8 +207,9 @@ def test_ranks_and_workers(
         stream = whole.stream(batch_size=batch_size, rank=rank, world_size=world_size)
         assert len(stream) == used // world_size
         assert loaded(stream, workers, batch_size) == order[rank:used:world_size]
-        # The training loop counts whole batches; a new stream goes on after them, also with other workers.
-        steps = data.draw(st.integers(0, len(stream) // batch_size))
+        # The training loop counts whole batches, also a short last one; a new stream goes on after them,
+        # also with other workers.
+        steps = data.draw(st.integers(0, -(-len(stream) // batch_size)))
         resumed = whole.stream(batch_size=batch_size, rank=rank, world_size=world_size)
         resumed.load_state_dict(json.loads(json.dumps(stream.state_dict(steps * batch_size))))
         others = data.draw(st.integers(1, 4))
@@ -321,6 +322,8 @@ def test_a_state_of_another_order(directory: Path) -> None:
     for change, message in changes:
         with pytest.raises(OptionError, match=message):
             stream_of(directory).load_state_dict({**state, **change})
+    with pytest.raises(OptionError, match="taken is 1000000; it must be from 0 to"):
+        stream_of(directory).state_dict(taken=10**6)
     with pytest.raises(OptionError, match="rank is 2"):
         stream_of(directory, rank=2, world_size=2)
     with pytest.raises(OptionError, match=f"world_size is {10**6}"):

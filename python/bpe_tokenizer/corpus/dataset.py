@@ -142,7 +142,10 @@ class TokenDataset:
         return place if self.seed is None else permuted(place, count, (self.seed, *key))
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch, from 0, whose samples come. `DataLoader` copies it to new workers."""
+        """Choose the epoch, from 0, whose samples come. `DataLoader` copies it to new workers.
+
+        A `TokenStream` has an epoch of its own.
+        """
         self.epoch = check_integer("epoch", epoch, 0)
 
     def stream(self, *, batch_size: int | None = None, rank: int = 0, world_size: int = 1) -> TokenStream:
@@ -212,9 +215,15 @@ class TokenStream:
         Args:
             taken: The number of samples that this rank has taken in this epoch since the stream was made or
                 loaded. None for what was iterated here: with workers, only the training loop knows.
+
+        Raises:
+            OptionError: The rest of the epoch has fewer samples.
         """
         if taken is not None:
-            taken = check_integer("taken", taken, 0)
+            left = (len(self._dataset) - self._base) // self._world_size
+            # Steps times the size of a batch count a short last batch as a whole one.
+            most = left + (self._batch_size or 1) - 1
+            taken = min(check_integer("taken", taken, 0, "what is left of the epoch", maximum=most), left)
         base = self._base + (taken or 0) * self._world_size
         return {
             "epoch": self._dataset.epoch,
