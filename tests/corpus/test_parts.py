@@ -97,6 +97,14 @@ def test_the_result_of_a_part(files: list[Path], tmp_path: Path, tokenizer: BPET
     assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == stamps
 
 
+def test_a_size_without_its_unit(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    (tmp_path / "c.jsonl").write_text('{"text":""}\n' * 100_000)
+    with pytest.raises(
+        OptionError, match=r"unit_bytes is 1, which makes 1,200,000 units of .*c\.jsonl, more"
+    ):
+        tokenize_corpus(tmp_path / "c.jsonl", tmp_path / "out", tokenizer, part=0, of=1, unit_bytes=1)
+
+
 def test_parquet_is_divided_by_row_groups(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "c.parquet"

@@ -26,6 +26,8 @@ __all__ = ["PartKind", "Plan", "Unit", "divide", "part_ranges", "plan_rows", "pl
 PartKind: TypeAlias = Literal["bytes", "groups", "rows"]
 _VERSION = 1
 _MIN_DIGITS = 5
+# Parts of a file: more come from a size without its unit, as in "1" for 1GB.
+_MAX_PARTS = 1_000_000
 
 
 class Unit(NamedTuple):
@@ -144,7 +146,7 @@ def plan_units(inputs: Sequence[Input], settings: CorpusSettings, unit_bytes: in
     Raises:
         CorpusError: A file cannot be read.
         MissingDependencyError: `pyarrow`, which a Parquet file needs, is not installed.
-        OptionError: Standard input or a pipe is an input.
+        OptionError: Standard input or a pipe is an input, or a file would have more than a million units.
 
     >>> from bpe_tokenizer.tokenizer import BPETokenizer
     >>> settings = CorpusSettings.of(BPETokenizer().train("low lower", 258, verbose=False), append_eos=False)
@@ -217,6 +219,7 @@ def part_ranges(source: Input, options: ReadOptions, unit_bytes: int) -> list[tu
     Raises:
         CorpusError: The file cannot be read.
         MissingDependencyError: `pyarrow`, which a Parquet file needs, is not installed.
+        OptionError: The file would have more than a million parts.
     """
     kind = input_kind(source, options.input_format)
     if kind.compression is not None:
@@ -229,6 +232,11 @@ def part_ranges(source: Input, options: ReadOptions, unit_bytes: int) -> list[tu
     if not is_lines:
         return []
     count = -(-source.size // unit_bytes)
+    if count > _MAX_PARTS:
+        raise OptionError(
+            f"unit_bytes is {unit_bytes:,}, which makes {count:,} units of {source.name}, more than "
+            f"{_MAX_PARTS:,}; say it with its unit, as in '1GB'"
+        )
     borders = [source.size * each // count for each in range(count + 1)]
     return [(start, end, "bytes") for start, end in pairwise(borders)]
 
