@@ -121,6 +121,12 @@ def test_options_reach_the_package(run: TextRun, saved: Path, tmp_path: Path) ->
     assert run("--corpus", tmp_path / "file.txt", "--documents", "file", "--overwrite").out.startswith(
         "1 doc"
     )
+    result = run(
+        "--corpus", path, "--field", "body", "--on-error", "skip", "--val-fraction", 1e-9, "--overwrite"
+    )
+    assert result.err.endswith(
+        "too small for this --val-fraction; start again with a larger one and --overwrite\n"
+    )
 
 
 @pytest.mark.parametrize(

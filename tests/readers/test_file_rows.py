@@ -148,7 +148,7 @@ def test_json_lines() -> None:
     assert bad[4] == "has no text in the field 'text', but int"
     assert bad[5] == "has no field 'text' (its first fields: 'body')"
     assert bad[6] == "is not a JSON object, but list"
-    assert "is not valid JSON: " in bad[7]
+    assert bad[7] == "is not valid JSON: Invalid control character at its character 12"
     assert bad[8] == "is not UTF-8: byte 0xff at its offset 10"
     assert read_json(b'{"body": "x"}', "body") == ([(1, "x")], {})
     assert read_json(data, after=9) == ([(10, "🙂")], {})

@@ -154,13 +154,13 @@ def _check_length(name: ShardFormatName, side: str, tokens: int) -> None:
         change = "larger" if side == "val" else "smaller"
         raise CorpusError(
             f"no document was chosen {documents}: the corpus is too small for this val_fraction; start again "
-            f"with a {change} one and overwrite=True (--val-fraction, --overwrite)"
+            f"with a {change} one and overwrite=True (--overwrite on the command line)"
         )
     if tokens > FORMATS[name].max_tokens:
         raise CorpusError(
             f"the documents for validation have {tokens:,} ids, and a file of {name} holds at most "
             f"{FORMATS[name].max_tokens:,}; start again with a smaller val_fraction and overwrite=True "
-            "(--val-fraction, --overwrite)"
+            "(--overwrite on the command line)"
         )
 
 

@@ -95,7 +95,7 @@ class MdsShard:
         if ends[-1] > _MAX_BYTES:
             raise CorpusError(
                 f"a shard of mds has {ends[-1]:,} bytes, and its positions are 32 bits; start again with "
-                "fewer shard_tokens and overwrite=True (--shard-tokens, --overwrite)"
+                "fewer shard_tokens and overwrite=True (--overwrite on the command line)"
             )
         self._file.write(struct.pack("<I", count) + ends.astype("<u4").tobytes() + self._config)
         self._samples.seek(0)

@@ -309,7 +309,7 @@ def _json_text(
     except UnicodeDecodeError:
         return None, decoding_problem(line)
     except json.JSONDecodeError as error:
-        return None, f"is not valid JSON: {error.msg} at its character {error.pos}"
+        return None, f"is not valid JSON: {error.msg.removesuffix(' at')} at its character {error.pos}"
     except (ValueError, RecursionError) as error:
         return None, f"is JSON that Python cannot read: {str(error)[:80]}"
     if not isinstance(value, dict):
