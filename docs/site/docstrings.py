@@ -15,7 +15,10 @@ from typing import Any
 import griffe
 
 PACKAGE = Path(__file__).parents[2] / "python" / "bpe_tokenizer"
-OPTIONS = (PACKAGE / "options.py", PACKAGE / "corpus" / "options.py")
+OPTIONS = [
+    PACKAGE / name
+    for name in ("options.py", "corpus/options.py", "distributed/count_files.py", "distributed/shards.py")
+]
 _TAKES = re.compile(r"takes\(([\w, ]+?)(?:, \w+=\w+)?\)")
 _ENTRY = re.compile(r"^ {4}(\w+): .*(?:\n {8}.*)*", re.MULTILINE)
 _ARGS = re.compile(r"^Args:\n(?: {4}.*\n)+", re.MULTILINE)
