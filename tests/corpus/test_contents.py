@@ -192,6 +192,7 @@ def test_another_template_is_another_run(talks: Path, tmp_path: Path, tokenizer:
         (3, "the field holds no list of messages"),
         (["low"], "the field holds no list of messages"),
         ([{"role": "user"}], "content"),
+        ([{"role": "user", "content": "low"}], "no turn of the assistant"),
         ("low", "the field holds no list of messages"),
     ],
 )

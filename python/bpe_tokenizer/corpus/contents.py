@@ -105,8 +105,11 @@ class ValueEncoder:
         found = self._tokenizer.apply_chat_template(
             given, self._template, add_generation_prompt=False, return_assistant_mask=True
         )
+        counts = np.array(found[1], bool)
+        if not counts.any():
+            raise ValueError("no turn of the assistant, so nothing counts for the loss")
         ids = self._checked(found[0])
-        ids[np.array(found[1], bool)] |= LOSS_BIT
+        ids[counts] |= LOSS_BIT
         return ids
 
     def _ids(self, values: Any) -> npt.NDArray[np.uint32]:
