@@ -147,7 +147,8 @@ def test_the_options_of_shards(run: TextRun, tmp_path: Path, options: dict[str, 
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     arguments = ["--corpus", path, "--format", "npy", "--eos-token", "<|other|>", "--bos-token", "<|other|>"]
     for name, value in options.items():
-        arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [value])]
+        written = "0.5k" if value == 500 else value
+        arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [written])]
     assert run(*arguments).code == 0
     settings = json.loads((tmp_path / "out" / "manifest.json").read_text())["settings"]
     assert {name: settings[name] for name in options} == options

@@ -26,6 +26,7 @@ from bpe_tokenizer.cli.options import (
     choice,
     option,
     options_of,
+    whole_number,
 )
 from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.corpus.manifest import MANIFEST, read_json
@@ -59,7 +60,10 @@ def tokenize_corpus(
     format_: Annotated[Any, choice(FORMATS, "--format", help="Format of the token files.")] = "nanogpt",
     no_eos: Annotated[bool, typer.Option("--no-eos", help="Add no token after documents.")] = False,
     shard_tokens: Annotated[
-        int, typer.Option(metavar="N", help="Maximum tokens of a file; 0 is the maximum of the format.")
+        int,
+        typer.Option(
+            metavar="N", parser=whole_number, help="Maximum tokens of a file; 0 is the maximum of the format."
+        ),
     ] = 100_000_000,
     allowed_special: AllowedSpecial = None,
     part: Annotated[
