@@ -12,6 +12,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus.remote_path import output_path
+from bpe_tokenizer.corpus.shards import ShardFormatName
 from line_documents import tokenize_corpus
 from token_files import as_jsonl, contents
 
@@ -39,7 +40,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.mark.parametrize("token_format", ["megatron", "parquet"])
 def test_the_objects_are_the_files_of_a_local_run(
-    token_format: str, bucket: str, tmp_path: Path, tokenizer: BPETokenizer
+    token_format: ShardFormatName, bucket: str, tmp_path: Path, tokenizer: BPETokenizer
 ) -> None:
     chance = random.Random(5)
     texts = ["".join(chance.choices("abcde fgh\n", k=chance.randrange(200))) for _ in range(500)]

@@ -183,10 +183,10 @@ def _field_option(kind: type, field: dataclasses.Field[Any]) -> Any:
         return Annotated[bool, typer.Option(f"--{field.name}", help=text)]
     is_path = any(get_origin(each) is os.PathLike for each in types)
     value: Any = Path if is_path else next((each for each in (str, float, int) if each in types), str)
-    parser = {"parser": whole_number} if value is int else {}
+    parser = whole_number if value is int else None
     if field.default is None:
-        return Annotated[value | None, option(metavar, text, shown, **parser)]
-    return Annotated[value, typer.Option(metavar=metavar, help=text, **parser)]
+        return Annotated[value | None, option(metavar, text, shown, parser=parser)]
+    return Annotated[value, typer.Option(metavar=metavar, help=text, parser=parser)]
 
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
