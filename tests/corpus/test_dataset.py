@@ -330,6 +330,15 @@ def test_a_state_of_another_order(directory: Path) -> None:
         stream_of(directory, world_size=10**6)
 
 
+def test_the_state_of_a_stream_that_its_workers_read(directory: Path) -> None:
+    stream = stream_of(directory, batch_size=2)
+    with pytest.warns(UserWarning, match="no sample was taken .* in this process.*taken="):
+        state = stream.state_dict()
+    assert state["taken"] == 0
+    next(iter(stream))
+    assert (stream.state_dict()["taken"], stream.state_dict(taken=2)["base"]) == (1, 2)
+
+
 def test_workers_need_the_size_of_a_batch(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset, "_worker", lambda: (0, 2))
     with pytest.raises(OptionError, match=r"its batch size: stream\(batch_size="):

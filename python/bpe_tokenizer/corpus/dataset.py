@@ -6,6 +6,7 @@ import copy
 import math
 import operator
 import sys
+import warnings
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -25,7 +26,7 @@ from bpe_tokenizer.corpus.manifest import MANIFEST, read_json
 from bpe_tokenizer.corpus.packed_shards import PackedSequences
 from bpe_tokenizer.corpus.result import PathLike
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName
-from bpe_tokenizer.errors import CorpusError, OptionError
+from bpe_tokenizer.errors import CorpusError, OptionError, caller_level
 
 __all__ = ["TokenDataset", "TokenStream", "permuted"]
 
@@ -183,6 +184,7 @@ class TokenStream:
         self._rank = check_integer("rank", rank, 0, "the number of the last process", maximum=world_size - 1)
         # The samples of all ranks that were taken before, and those of this rank after them.
         self._base = self._taken = 0
+        self._has_begun = False
         if find_spec("torch") is not None:  # DataLoader asks for its class.
             import_module("torch.utils.data").IterableDataset.register(TokenStream)
 
@@ -199,7 +201,7 @@ class TokenStream:
         for number in range(self._taken, (len(self._dataset) - self._base) // self._world_size):
             if number // batch_size % workers == worker:
                 sample = self._dataset[self._base + number * self._world_size + self._rank]
-                self._taken = number + 1
+                self._taken, self._has_begun = number + 1, True
                 yield sample
         self.set_epoch(self._dataset.epoch + 1)
 
@@ -214,12 +216,19 @@ class TokenStream:
 
         Args:
             taken: The number of samples that this rank has taken in this epoch since the stream was made or
-                loaded. None for what was iterated here: with workers, only the training loop knows.
+                loaded. None for what was iterated here: with workers, only the training loop knows, and a
+                warning says that nothing was.
 
         Raises:
             OptionError: The rest of the epoch has fewer samples.
         """
-        if taken is not None:
+        if taken is None and self._batch_size is not None and not self._has_begun and _worker()[1] == 1:
+            warnings.warn(
+                "no sample was taken from the stream in this process: with the workers of a DataLoader, give "
+                "state_dict(taken=...), the samples that this rank has taken in this epoch",
+                stacklevel=caller_level(),
+            )
+        elif taken is not None:
             left = (len(self._dataset) - self._base) // self._world_size
             # Steps times the size of a batch count a short last batch as a whole one.
             most = left + (self._batch_size or 1) - 1
