@@ -145,7 +145,7 @@ class TokenDataset:
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch, from 0, whose samples come. `DataLoader` copies it to new workers.
 
-        A `TokenStream` has an epoch of its own.
+        This does not change the epoch of a `TokenStream` that was made before: call its `set_epoch`.
         """
         self.epoch = check_integer("epoch", epoch, 0)
 

@@ -178,7 +178,7 @@ class CorpusSettings:
         for name, value in vars(self).items():
             if name == "read":
                 found |= {each: getattr(value, each) for each in _READ}
-            elif name != "chat_template":  # which `template` stands for
+            elif name != "chat_template":  # `template` is its hash
                 found[name] = value
         return found if self.pack is not None else {**found, "pack_strategy": None, "pad_id": None}
 
