@@ -201,9 +201,9 @@ def test_an_interrupt_ends_the_reply_alone(models: Models, model: LanguageModel,
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for microseconds in (500, 3000, 7000, 15000):
-            # Again after a while: an interrupt in a finaliser is lost.
-            signal.setitimer(signal.ITIMER_REAL, microseconds / 1e6, 20.0)
             with pytest.raises(KeyboardInterrupt):
+                # Again after a while: an interrupt in a finaliser is lost.
+                signal.setitimer(signal.ITIMER_REAL, microseconds / 1e6, 20.0)
                 generate_for_ever(model, prompt)
             signal.setitimer(signal.ITIMER_REAL, 0)
             gc.collect()
