@@ -201,7 +201,7 @@ def test_an_interrupt_ends_the_reply_alone(models: Models, model: LanguageModel,
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for microseconds in (500, 3000, 7000, 15000):
-            with pytest.raises(KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012
                 # Again after a while: an interrupt in a finaliser is lost.
                 signal.setitimer(signal.ITIMER_REAL, microseconds / 1e6, 20.0)
                 generate_for_ever(model, prompt)
