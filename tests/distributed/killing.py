@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,12 @@ def kill_once(record: Path) -> Callable[[], None]:
     return kill
 
 
-def killed_after(
-    work: Callable[..., Iterator[Any]], kill: Callable[[], None]
-) -> Callable[..., Iterator[Any]]:
-    """The function, whose process is killed when it has its results, and before the engine has them."""
+def killed_after(work: Callable[..., Any], kill: Callable[[], None]) -> Callable[..., Any]:
+    """The function, whose process is killed when it has its result, and before the engine has it."""
 
-    def works(*arguments: Any) -> Iterator[Any]:
-        results = list(work(*arguments))
+    def works(*arguments: Any) -> Any:
+        result = work(*arguments)
         kill()
-        return iter(results)
+        return result
 
     return works

@@ -27,41 +27,35 @@ class LocalTasks:
         self._failures = failures
         self.attempts = 0
 
-    def run(
-        self, work: Callable[[Any, Any], Any], shared: Any, arguments: Sequence[Any]
-    ) -> Iterator[tuple[int, Any]]:
+    def run(self, work: Callable[[Any], Any], arguments: Sequence[Any]) -> Iterator[Any]:
         """Call a function with each argument. As `Tasks.run`."""
-        sent = pickle.loads(pickle.dumps(shared))
-        order = list(enumerate(arguments))
+        order = list(arguments)
         self._random.shuffle(order)
-        for index, argument in order:
+        for argument in order:
             for _ in range(self._random.choice([1, 1, 2])):
-                result = self._until_it_works(work, sent, pickle.dumps(argument))
-            yield index, pickle.loads(pickle.dumps(result))
+                result = self._until_it_works(work, pickle.dumps(argument))
+            yield pickle.loads(pickle.dumps(result))
 
     def rows(self, source: Any, read: Any) -> Any:
         """Return a list of partitions, each a list of record batches; None for anything else."""
         is_partitions = isinstance(source, list) and all(isinstance(each, list) for each in source)
         return source if source and is_partitions else None
 
-    def map_rows(self, work: Callable[..., Any], rows: Any, shared: Any) -> Iterator[Any]:
+    def map_rows(self, work: Callable[[Iterator[Any]], Any], rows: Any) -> Iterator[Any]:
         """Call a function with each partition. As `Tasks.map_rows`."""
-        for _, results in self.run(lambda given, batches: list(work(given, iter(batches))), shared, rows):
-            yield from results
+        return self.run(lambda part: work(iter(part)), rows)
 
-    def write_rows(self, write: Callable[..., Any], rows: Any, shared: Any) -> Iterator[Any]:
+    def write_rows(self, work: Callable[[int, Iterator[Any]], Any], rows: Any) -> Iterator[Any]:
         """Call a function with each partition. As `Tasks.write_rows`."""
-        numbered = list(enumerate(rows))
-        for _, result in self.run(lambda given, part: write(given, part[0], iter(part[1])), shared, numbered):
-            yield result
+        return self.run(lambda part: work(part[0], iter(part[1])), list(enumerate(rows)))
 
-    def _until_it_works(self, work: Callable[[Any, Any], Any], shared: Any, argument: bytes) -> Any:
+    def _until_it_works(self, work: Callable[[Any], Any], argument: bytes) -> Any:
         while True:
             self.attempts += 1
             replace = AtomicFile.replace
             AtomicFile.replace = self._failing(replace)  # type: ignore[method-assign, assignment]
             try:
-                return work(shared, pickle.loads(argument))
+                return work(pickle.loads(argument))
             except TaskKilledError:
                 continue
             finally:

@@ -63,9 +63,9 @@ def test_tasks_that_fail(
 
 def test_files_of_killed_workers_are_removed(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     class Killed(LocalTasks):
-        def run(self, work: Any, shared: Any, arguments: Any) -> Iterator[tuple[int, Any]]:
+        def run(self, work: Any, arguments: Any) -> Iterator[Any]:
             (tmp_path / "out" / ".tokens-00000-00000.bin.0123456789abcdef.tmp").touch()
-            return super().run(work, shared, arguments)
+            return super().run(work, arguments)
 
     files = corpus_files(tmp_path / "corpus")
     tokenize(files, tmp_path / "out", tokenizer, tasks=Killed(), verbose=False)
@@ -77,9 +77,9 @@ def test_attempts_with_other_rows(tmp_path: Path, tokenizer: BPETokenizer) -> No
     pyarrow = pytest.importorskip("pyarrow")
 
     class OtherRows(LocalTasks):
-        def write_rows(self, write: Callable[..., Any], rows: Any, shared: Any) -> Iterator[Any]:
+        def write_rows(self, work: Callable[..., Any], rows: Any) -> Iterator[Any]:
             for batch in rows[0]:
-                yield write(shared, 0, [batch])
+                yield work(0, [batch])
 
     rows = [[pyarrow.record_batch({"text": [text]}) for text in ("low", "lower")]]
     with pytest.raises(WriteError, match="another attempt of unit 0 has committed other bytes"):

@@ -1,6 +1,6 @@
 """Counting and encoding as functions of Arrow record batches, for every engine.
 
-Counts are rows of `COUNT_COLUMNS`: a piece and its count. The empty piece, which no text has, counts the
+Counts are rows of `piece` and `n`: a piece and its count. The empty piece, which no text has, counts the
 documents. An engine only has to add up the rows of each piece, in any order and grouping.
 """
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from bpe_tokenizer.tokenizer import BPETokenizer
 
 __all__ = [
-    "COUNT_COLUMNS",
     "CountSettings",
     "add_texts",
     "check_column",
@@ -37,7 +36,6 @@ __all__ = [
     "sum_counts",
 ]
 
-COUNT_COLUMNS = ("piece", "n")
 _DOCUMENTS = b""
 # A stream of counts is emitted at this number of distinct pieces: about a gigabyte.
 _MAX_DISTINCT = 10_000_000
@@ -256,22 +254,14 @@ def counts_to_batch(counts: PieceCounts) -> Any:
     """Return counts as a record batch whose first row is the number of documents."""
     pyarrow = import_library("pyarrow")
     rows = counts.to_arrow()
-    pieces = pyarrow.array([_DOCUMENTS], pyarrow.large_binary())
+    piece = pyarrow.array([_DOCUMENTS], pyarrow.large_binary())
     documents = pyarrow.array([counts.documents], pyarrow.uint64())
-    arrays = [
-        pyarrow.concat_arrays([pieces, rows.column("piece")]),
-        _signed(pyarrow.concat_arrays([documents, rows.column("n")])),
-    ]
-    return pyarrow.RecordBatch.from_arrays(arrays, names=list(COUNT_COLUMNS))
-
-
-def _signed(counts: Any) -> Any:
-    """Return counts as int64, which every engine has."""
-    pyarrow = import_library("pyarrow")
-    try:
-        return counts.cast(pyarrow.int64())
+    pieces = pyarrow.concat_arrays([piece, rows.column("piece")])
+    try:  # Every engine has signed numbers.
+        n = pyarrow.concat_arrays([documents, rows.column("n")]).cast(pyarrow.int64())
     except pyarrow.ArrowInvalid:
         raise CorpusError(_TOO_MANY) from None
+    return pyarrow.RecordBatch.from_arrays([pieces, n], names=["piece", "n"])
 
 
 def _add(counts: PieceCounts, batch: Any) -> None:

@@ -11,9 +11,8 @@ import json
 import secrets
 import shutil
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -28,7 +27,7 @@ from bpe_tokenizer.corpus.result import PathLike
 from bpe_tokenizer.corpus.skipped_rows import SKIPPED
 from bpe_tokenizer.distributed.arrow import CountSettings, add_texts, collect_counts, counts_to_batch
 from bpe_tokenizer.distributed.count_units import CountWork, count_unit, plan_count
-from bpe_tokenizer.distributed.tasks import Tasks
+from bpe_tokenizer.distributed.tasks import Bound, Tasks
 from bpe_tokenizer.errors import CorpusError, OptionError
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 from bpe_tokenizer.options import MemoryLimits, ReadArguments, byte_size, pick
@@ -42,16 +41,7 @@ from bpe_tokenizer.train.piece_counts import (
     save_counts,
 )
 
-__all__ = [
-    "CountArguments",
-    "CountOptions",
-    "PieceRange",
-    "UnitCounts",
-    "count_on_engine",
-    "merge_range",
-    "piece_ranges",
-    "save_unit",
-]
+__all__ = ["CountArguments", "CountOptions", "count_on_engine", "merge_range", "piece_ranges", "save_unit"]
 
 _PLAN = "plan.json"
 _UNITS = "units"
@@ -138,34 +128,33 @@ def _read_unit(like: PieceCounts, path: Path) -> UnitCounts:
 def _count_unit(work: CountWork, unit: Unit) -> Any:
     """Count a unit of files, unless an earlier run has written its file. Returns what `_result` does."""
     name = f"unit-{unit.number:07d}.counts"
-    if work.directory is not None and Path(work.directory, name).exists():
-        return _read_unit(work.counts(), Path(work.directory, name))
+    if work.directory is not None and (path := Path(work.directory, _UNITS, name)).exists():
+        return _read_unit(work.counts(), path)
     return _result(work, name, *count_unit(work, unit))
 
 
-def _count_rows(work: CountWork, batches: Iterable[Any]) -> Iterator[Any]:
-    """Count record batches whose rows are documents, and yield what `_result` returns.
+def _count_rows(work: CountWork, batches: Iterable[Any]) -> Any:
+    """Count record batches whose rows are documents. Returns what `_result` does.
 
     Each attempt of a task has a file for itself: only the file of the attempt that the engine takes is used.
     """
     counts = work.counts()
     for batch in batches:
         add_texts(counts, batch, work.read.field)
-    if counts.documents:
-        yield _result(work, f"rows-{secrets.token_hex(16)}.counts", counts)
+    return _result(work, f"rows-{secrets.token_hex(16)}.counts", counts)
 
 
 def _result(work: CountWork, name: str, counts: PieceCounts, skipped: Sequence[str] = ()) -> Any:
     """Return the counts of a task as a record batch, or write their file and return its `UnitCounts`."""
-    if work.directory is None:
-        batch = counts_to_batch(counts)
-        if batch.nbytes > _MAX_SENT:
-            raise CorpusError(
-                f"a task has {batch.nbytes / 1e9:,.1f} GB of counts, and engines pass 2 GB: give output, a "
-                "directory, or smaller units or partitions"
-            )
-        return batch
-    return save_unit(counts, Path(work.directory, name), skipped)
+    if work.directory is not None:
+        return save_unit(counts, Path(work.directory, _UNITS, name), skipped)
+    batch = counts_to_batch(counts)
+    if batch.nbytes > _MAX_SENT:
+        raise CorpusError(
+            f"a task has {batch.nbytes / 1e9:,.1f} GB of counts, and engines pass 2 GB: give output, a "
+            "directory, or smaller units or partitions"
+        )
+    return batch
 
 
 def piece_ranges(units: Sequence[UnitCounts], partitions: int | None) -> list[PieceRange]:
@@ -258,44 +247,39 @@ def count_on_engine(
     The arguments are those of `count_with_ray`, and `tasks`, the engine.
     """
     read, run = pick(ReadOptions, options), pick(CountOptions, options)
-    size, max_memory, partitions = byte_size("unit_bytes", run.unit_bytes), run.max_memory, run.partitions
-    if partitions is not None:
-        check_integer("partitions", partitions, 1)
+    size = byte_size("unit_bytes", run.unit_bytes)
+    if run.partitions is not None:
+        check_integer("partitions", run.partitions, 1)
     if read.on_error == "skip" and output is None:
         raise OptionError("on_error='skip' needs output, the directory where the skipped rows are listed")
+    path = None if output is None else check_path("output", output)
     rows = tasks.rows(source, read)
-    work = CountWork(settings, max_memory, None, read)
+    inputs = () if rows is not None else tuple(find_sources(source, read, settings.special_tokens))
+    work = CountWork(settings, run.max_memory, path and str(path.absolute()), read, inputs)
     if rows is not None:
         plan = None
-        count = partial(tasks.map_rows, _count_rows, rows)
+        counted = tasks.map_rows(Bound(_count_rows, work), rows)
     else:
-        inputs = tuple(find_sources(source, read, settings.special_tokens))
         plan = {
             "version": _VERSION,
             "settings": asdict(settings),
             "read": asdict(read),
             "unit_bytes": size,
-            "partitions": partitions,
+            "partitions": run.partitions,
             "inputs": listed_inputs(inputs),
         }
-        work = replace(work, inputs=inputs)
-        count = partial(_count_units, tasks, plan_count(inputs, read, size))
-    if output is None:
-        return collect_counts(count(work), settings, max_memory=max_memory)
-    paths = _count_to_files(tasks, count, work, output, plan, partitions)
-    return merged_counts(paths, MemoryLimits(max_memory))
-
-
-def _count_units(tasks: Tasks, units: Sequence[Unit], work: CountWork) -> Iterator[Any]:
-    """Count units of files in tasks."""
-    return (result for _, result in tasks.run(_count_unit, work, units))
+        counted = tasks.run(Bound(_count_unit, work), plan_count(inputs, read, size))
+    if path is None:
+        return collect_counts(counted, settings, max_memory=run.max_memory)
+    files = _count_to_files(tasks, work, counted, path, plan, run.partitions)
+    return merged_counts(files, MemoryLimits(run.max_memory))
 
 
 def _count_to_files(
     tasks: Tasks,
-    count: Callable[[CountWork], Iterable[UnitCounts]],
     work: CountWork,
-    output: PathLike,
+    counted: Iterable[UnitCounts],
+    path: Path,
     plan: Mapping[str, Any] | None,
     partitions: int | None,
 ) -> list[Path]:
@@ -303,13 +287,12 @@ def _count_to_files(
 
     Args:
         tasks: The engine.
-        count: Writes the files of the units.
         work: What the tasks share.
-        output: The directory; it is created if it does not exist.
+        counted: The files of the units, which are written as they are asked for.
+        path: The directory; it is created if it does not exist.
         plan: What the units depend on, as JSON values; None if the run cannot be resumed.
         partitions: The number of files.
     """
-    path = check_path("output", output)
     make_directory(path)
     path = path.absolute()
     with DirectoryLock(path, RUN_LOCK) as lock:
@@ -318,11 +301,8 @@ def _count_to_files(
             if (path / MANIFEST).exists():
                 return _finished(path)
             (path / _UNITS).mkdir(exist_ok=True)
-        units = sorted(count(replace(work, directory=str(path / _UNITS))), key=attrgetter("path"))
-        ranges = piece_ranges(units, partitions)
-        names = [
-            name for _, name in sorted(tasks.run(merge_range, replace(work, directory=str(path)), ranges))
-        ]
+        units = sorted(counted, key=attrgetter("path"))
+        names = sorted(tasks.run(Bound(merge_range, work), piece_ranges(units, partitions)))
         lock.check()
         skipped = [line for unit in units for line in unit.skipped]
         if skipped:
@@ -340,9 +320,7 @@ def _check_plan(path: Path, plan: Mapping[str, Any] | None) -> None:
         if (path / _PLAN).read_bytes() == data:
             return
         found = read_json(path / _PLAN)
-        found = found if isinstance(found, dict) else {}
-        own = json.loads(data)
-        differing = run_changes(found, own) or "version"
+        differing = run_changes(found if isinstance(found, dict) else {}, json.loads(data)) or "version"
         raise OptionError(
             f"{path} holds the counts of another run (it differs in: {differing}); write to another directory"
         )

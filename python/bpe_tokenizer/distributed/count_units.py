@@ -27,7 +27,7 @@ class CountWork:
     Args:
         settings: How documents are split.
         max_memory: As in `PieceCounts`.
-        directory: Where tasks write their files; None for tasks that return their counts.
+        directory: The output directory; None for tasks that return their counts.
         read: How documents are found in files, or the column of rows.
         inputs: The files.
     """

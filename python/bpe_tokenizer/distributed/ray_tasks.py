@@ -5,18 +5,16 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from bpe_tokenizer.distributed.tasks import Sent, only_column
+from bpe_tokenizer.distributed.tasks import only_column
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.libraries import import_library
 from bpe_tokenizer.options import ReadOptions
 
 __all__ = ["RayTasks"]
 
-_Shared = TypeVar("_Shared")
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
 
@@ -41,12 +39,7 @@ class RayTasks:
         self.ray = import_library("ray", "ray")
         self.options = dict(options or {})
 
-    def run(
-        self,
-        work: Callable[[_Shared, _Argument], _Result],
-        shared: _Shared,
-        arguments: Sequence[_Argument],
-    ) -> Iterator[tuple[int, _Result]]:
+    def run(self, work: Callable[[_Argument], _Result], arguments: Sequence[_Argument]) -> Iterator[_Result]:
         """Call a function with each argument. As `Tasks.run`.
 
         After an error, the submitted tasks run to their end, and nobody waits for them: `ray.cancel` of a
@@ -57,18 +50,18 @@ class RayTasks:
         task = ray.remote(_call)
         if self.options:
             task = task.options(**self.options)
-        sent = ray.put(Sent(shared))
-        left = iter(enumerate(arguments))
-        running: dict[Any, int] = {}
+        sent = ray.put(work)
+        left = iter(arguments)
+        running: list[Any] = []
         while True:
-            for index, argument in islice(left, max(self._most_submitted() - len(running), 0)):
-                running[task.remote(work, sent, argument)] = index
+            free = max(self._most_submitted() - len(running), 0)
+            running += [task.remote(sent, argument) for argument in islice(left, free)]
             if not running:
                 return
-            for done in ray.wait(list(running), num_returns=1)[0]:
-                with _own_errors(ray):
-                    result = ray.get(done)
-                yield running.pop(done), result
+            done, running = ray.wait(running)
+            with _own_errors(ray):
+                results = ray.get(done)
+            yield from results
 
     def _most_submitted(self) -> int:
         """Return how many tasks may wait or run. A cluster grows while tasks wait."""
@@ -83,41 +76,32 @@ class RayTasks:
         column = None if names is None else only_column(read, names)
         return source if column is None else source.select_columns([column])
 
-    def map_rows(
-        self, work: Callable[[_Shared, Iterator[Any]], Iterator[_Result]], rows: Any, shared: _Shared
-    ) -> Iterator[_Result]:
+    def map_rows(self, work: Callable[[Iterator[Any]], _Result], rows: Any) -> Iterator[_Result]:
         """Call a function with the record batches of each block. As `Tasks.map_rows`."""
-        called = rows.map_batches(
-            partial(_call_with_rows, work=work, sent=Sent(shared)), batch_format="pyarrow", batch_size=None
-        )
+
+        # A generator, whose errors Ray raises with their types.
+        def call(table: Any) -> Iterator[Any]:
+            result = pickle.dumps(work(iter(table.to_batches())))
+            yield import_library("pyarrow").table({"result": [result]})
+
+        called = rows.map_batches(call, batch_format="pyarrow", batch_size=None)
         with _own_errors(self.ray):
             for table in called.iter_batches(batch_format="pyarrow", batch_size=None):
                 yield from map(pickle.loads, table.column("result").to_pylist())
 
-    def write_rows(
-        self, write: Callable[[_Shared, int, Iterator[Any]], _Result], rows: Any, shared: _Shared
-    ) -> Sequence[_Result]:
+    def write_rows(self, work: Callable[[int, Iterator[Any]], _Result], rows: Any) -> Iterator[_Result]:
         """Call a function with the record batches of each write task. As `Tasks.write_rows`."""
-        sink = _sink(write, Sent(shared))
+        sink = _sink(work)
         with _own_errors(self.ray):
             rows.write_datasink(sink, ray_remote_args=self.options)
-        written: Sequence[_Result] = sink.written
-        return written
+        yield from sink.written
 
 
-def _call(work: Callable[[_Shared, _Argument], _Result], sent: Sent[_Shared], argument: _Argument) -> _Result:
-    return work(sent.load(), argument)
+def _call(work: Callable[[_Argument], _Result], argument: _Argument) -> _Result:
+    return work(argument)
 
 
-def _call_with_rows(
-    table: Any, work: Callable[[_Shared, Iterator[Any]], Iterator[_Result]], sent: Sent[_Shared]
-) -> Iterator[Any]:
-    pyarrow = import_library("pyarrow")
-    for result in work(sent.load(), iter(table.to_batches())):
-        yield pyarrow.table({"result": pyarrow.array([pickle.dumps(result)], pyarrow.binary())})
-
-
-def _sink(write: Callable[[_Shared, int, Iterator[Any]], _Result], sent: Sent[_Shared]) -> Any:
+def _sink(work: Callable[[int, Iterator[Any]], _Result]) -> Any:
     """Return a `ray.data.Datasink` that writes the blocks of each task; its `written` are the results."""
     data, block = import_library("ray.data", "ray"), import_library("ray.data.block", "ray")
 
@@ -128,8 +112,7 @@ def _sink(write: Callable[[_Shared, int, Iterator[Any]], _Result], sent: Sent[_S
 
         def write(self, blocks: Any, ctx: Any) -> Any:
             tables = (block.BlockAccessor.for_block(each).to_arrow() for each in blocks)
-            batches = (batch for table in tables for batch in table.to_batches())
-            return write(sent.load(), ctx.task_idx, batches)
+            return work(ctx.task_idx, (batch for table in tables for batch in table.to_batches()))
 
         def on_write_complete(self, write_result: Any) -> None:
             self.written = write_result.write_returns

@@ -19,7 +19,7 @@ from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.shards import ShardFormatName
 from bpe_tokenizer.corpus.units import run_unit, run_units
-from bpe_tokenizer.distributed.tasks import Tasks
+from bpe_tokenizer.distributed.tasks import Bound, Tasks
 from bpe_tokenizer.errors import OptionError, WriteError
 from bpe_tokenizer.options import ReadArguments, byte_size, pick
 from bpe_tokenizer.readers import ReadOptions, find_sources
@@ -111,7 +111,7 @@ def _write_rows(tasks: Tasks, rows: Any, work: ShardWork, report: RunReport) -> 
                 )
         report.event("start", output=str(directory.path), inputs=0, total_bytes=None, kept=0)
         records: list[UnitRecord] = []
-        for record in tasks.write_rows(write_partition, rows, work):
+        for record in tasks.write_rows(Bound(write_partition, work), rows):
             records.append(record)
             report.unit(record, 0, False)
         records.sort(key=attrgetter("unit"))
@@ -129,8 +129,7 @@ def _run_units(tasks: Tasks, work: ShardWork, bar: ProgressBar, on_event: OnEven
     plan = work.plan
 
     def write(units: Sequence[Unit], report: RunReport) -> Generator[UnitRecord, None, None]:
-        for _, record in tasks.run(_run_unit, work, units):
-            yield record
+        yield from tasks.run(Bound(_run_unit, work), units)
 
     with CorpusDirectory.open(output_path(work.output), plan) as directory:
         _, kept, report = run_units(directory, plan, plan.units, write, work.verify, bar, on_event)

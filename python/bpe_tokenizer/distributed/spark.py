@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from bpe_tokenizer.columns.mapper import with_column
 from bpe_tokenizer.corpus.options import UnitOptions
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.shards import ShardFormatName
@@ -98,9 +99,8 @@ def encode_with_spark(
         pyarrow = import_library("pyarrow")
         for batch in batches:
             made = encode_texts(batch, tokenizer, column, ids_column, add_special_tokens, allowed_special)
-            index = made.schema.names.index(ids_column)
-            signed = made.column(index).cast(pyarrow.list_(pyarrow.int32()))
-            yield made.set_column(index, ids_column, signed)
+            signed = made.column(ids_column).cast(pyarrow.list_(pyarrow.int32()))
+            yield with_column(made, ids_column, signed)
 
     ids = types.StructField(ids_column, types.ArrayType(types.IntegerType(), False), False)
     fields = [ids if field.name == ids_column else field for field in frame.schema.fields]

@@ -1,18 +1,17 @@
-"""Tasks on an engine, and values that each process of the engine loads once."""
+"""Tasks on an engine, and functions with a value that each process of the engine loads once."""
 
 from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from bpe_tokenizer.distributed.arrow import check_column
 from bpe_tokenizer.options import ReadOptions, field_names
 
-__all__ = ["Sent", "Tasks", "only_column"]
+__all__ = ["Bound", "Tasks", "only_column"]
 
-_Shared = TypeVar("_Shared")
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
 
@@ -20,31 +19,32 @@ _Result = TypeVar("_Result")
 _loaded: dict[str, Any] = {}
 
 
-class Sent(Generic[_Shared]):
-    """A value that is sent to the processes of an engine, and is loaded once in each.
+class Bound(Generic[_Result]):
+    """A function with its first argument, which each process of an engine loads once.
 
     Loading a tokenizer takes up to a second, which a task should not pay again.
 
     Args:
-        value: A value that can be pickled.
+        function: The function. The engine pickles it.
+        value: Its first argument, which can be pickled.
 
-    >>> sent = pickle.loads(pickle.dumps(Sent([1, 2])))
-    >>> sent.load() is sent.load()
-    True
+    >>> bound = pickle.loads(pickle.dumps(Bound(max, 5)))
+    >>> bound(3), bound(8)
+    (5, 8)
     """
 
-    def __init__(self, value: _Shared) -> None:
+    def __init__(self, function: Callable[..., _Result], value: Any) -> None:
+        self._function = function
         self._pickled = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         self._key = hashlib.sha256(self._pickled).hexdigest()
 
-    def load(self) -> _Shared:
-        """Return the value."""
+    def __call__(self, *arguments: Any) -> _Result:
+        """Call the function with the value and these arguments."""
         if self._key not in _loaded:
             value = pickle.loads(self._pickled)
             _loaded.clear()
             _loaded[self._key] = value
-        loaded: _Shared = _loaded[self._key]
-        return loaded
+        return self._function(_loaded[self._key], *arguments)
 
 
 class Tasks(Protocol):
@@ -52,54 +52,27 @@ class Tasks(Protocol):
 
     A task may run several times: it is repeated when its process dies, and an engine may run a slow task
     twice. So a function must give the same result each time, and write a file completely or not at all.
+
+    The methods that call a function yield its results in any order, as soon as the engine returns them. No
+    task runs before the first result is asked for. If a task fails with a `TokenizerError`, they raise it.
     """
 
-    def run(
-        self,
-        work: Callable[[_Shared, _Argument], _Result],
-        shared: _Shared,
-        arguments: Sequence[_Argument],
-    ) -> Iterator[tuple[int, _Result]]:
-        """Call a function with each argument.
-
-        Args:
-            work: The function. The engine pickles it.
-            shared: Its first argument, sent to each process once.
-            arguments: Its second argument in each task.
-
-        Yields:
-            The index of an argument and the result, as soon as the engine returns it.
-
-        Raises:
-            TokenizerError: A task failed with this error.
-        """
+    def run(self, work: Callable[[_Argument], _Result], arguments: Sequence[_Argument]) -> Iterator[_Result]:
+        """Call a function with each argument."""
         ...
 
     def rows(self, source: Any, read: ReadOptions) -> Any:
         """Return the engine's own dataset, without columns that documents need not; None for files."""
         ...
 
-    def map_rows(
-        self, work: Callable[[_Shared, Iterator[Any]], Iterator[_Result]], rows: Any, shared: _Shared
-    ) -> Iterator[_Result]:
-        """Call a function with the record batches of each part of a dataset, and yield its results.
-
-        Args:
-            work: The function.
-            rows: The dataset.
-            shared: Its first argument, as in `run`.
-
-        Raises:
-            TokenizerError: As in `run`.
-        """
+    def map_rows(self, work: Callable[[Iterator[Any]], _Result], rows: Any) -> Iterator[_Result]:
+        """Call a function with the record batches of each part of a dataset."""
         ...
 
-    def write_rows(
-        self, write: Callable[[_Shared, int, Iterator[Any]], _Result], rows: Any, shared: _Shared
-    ) -> Iterable[_Result]:
+    def write_rows(self, work: Callable[[int, Iterator[Any]], _Result], rows: Any) -> Iterator[_Result]:
         """Call a function with the number and the record batches of each part of a dataset.
 
-        The same dataset has the same parts with the same numbers in each attempt. Arguments: `map_rows`.
+        The same dataset has the same parts with the same numbers in each attempt.
         """
         ...
 
