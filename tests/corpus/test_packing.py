@@ -9,7 +9,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,20 +19,14 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer.corpus import packed_shards, packing
 from bpe_tokenizer.corpus.packed_shards import PackedSequences, packed_format
-from bpe_tokenizer.corpus.packing import (
-    BestFitPacker,
-    ConcatPacker,
-    PackedIds,
-    Packer,
-    PackStrategy,
-    best_fit,
-)
+from bpe_tokenizer.corpus.packing import BestFitPacker, ConcatPacker, PackedIds, PackStrategy, best_fit
 from bpe_tokenizer.errors import CorpusError
 from token_files import flat
 
 SIZES = st.integers(2, 9)
 LENGTHS = st.lists(st.integers(0, 25), max_size=30)
 CUTS = st.lists(st.integers(0, 30), max_size=4)
+Packer: TypeAlias = ConcatPacker | BestFitPacker
 PACKERS: dict[PackStrategy, Callable[[int], Packer]] = {"concat": ConcatPacker, "best-fit": BestFitPacker}
 
 

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import AtomicFile
-from bpe_tokenizer.corpus import flat, joining
+from bpe_tokenizer.corpus import TokenDataset, flat, joining
 from bpe_tokenizer.corpus.joining import join_shards, joined_files, nanogpt_meta, write_meta
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
-from bpe_tokenizer.corpus.validation import SplitShard, is_validation, split_format
+from bpe_tokenizer.corpus.sides import ShardLayout, write_sides
+from bpe_tokenizer.corpus.validation import is_validation
 from bpe_tokenizer.errors import CorpusError, WriteError
+from line_documents import tokenize_corpus
 from token_files import read_megatron, read_nanogpt
 
 TEXTS = st.lists(st.text(max_size=8), max_size=30)
@@ -65,17 +67,17 @@ def write(
 ) -> list[str]:
     """Write shards as the pipeline does, each document with its side, and return their names."""
     names: list[str] = []
-    form = split_format(FORMATS[name])
+    layout = ShardLayout(FORMATS[name], sides=(".train", ".val"))
     for number, documents in enumerate(shards):
-        paths = [directory / f"tokens-{number:05d}{suffix}" for suffix in form.suffixes]
+        paths = [directory / f"tokens-{number:05d}{suffix}" for suffix in layout.suffixes]
         files = [path.open("wb") for path in paths]
-        shard = form.open(files, dtype)
-        assert isinstance(shard, SplitShard)
+        sides = layout.open(files, dtype)
         for part in (documents[:2], documents[2:]):
             ids = np.array([each for row, _ in part for each in row], dtype=np.uint32)
             lengths: npt.NDArray[np.int64] = np.array([len(row) for row, _ in part], dtype=np.int64)
-            shard.write(ids, lengths, np.array([side for _, side in part], dtype=np.bool_))
-        shard.finish()
+            write_sides(sides, ids, lengths, np.array([side for _, side in part], dtype=np.bool_))
+        for side in sides:
+            side.finish()
         for file in files:
             file.close()
         names.extend(path.name for path in paths)
@@ -89,6 +91,25 @@ def test_split_shards(tmp_path: Path) -> None:
     assert read_megatron(*(tmp_path / name for name in training)) == [[1, 2, 3], [], [5, 6]]
     assert read_megatron(*(tmp_path / name for name in validation)) == [[4], [7, 8]]
     assert join_shards(tmp_path, names, "megatron", "uint16") == [tmp_path / name for name in names]
+
+
+@pytest.mark.parametrize("name", ["olmo", "megatron"])
+def test_no_file_is_empty(
+    name: ShardFormatName, corpus: Path, tmp_path: Path, tokenizer: BPETokenizer
+) -> None:
+    """OLMo-core and Megatron map the files, and an empty one cannot be mapped."""
+    made = tokenize_corpus(corpus, tmp_path / "out", tokenizer, name, shard_tokens=20, val_fraction=0.3)
+    ids = [file for file in made.files if file.suffix in (".npy", ".bin")]
+    sides = {side: [file for file in ids if f".{side}." in file.name] for side in ("train", "val")}
+    assert len(sides["train"]) != len(sides["val"]) > 0
+    assert sum(len(np.memmap(file, np.uint16, "r")) for file in ids) == made.tokens
+    for side, files in sides.items():
+        length = sum(file.stat().st_size for file in files) // 2
+        (sample,) = TokenDataset(tmp_path / "out", length, split=side)  # type: ignore[arg-type]
+        assert sample["input_ids"].tolist() == read_nanogpt(files, "<u2")
+    assert tokenize_corpus(
+        corpus, tmp_path / "out", tokenizer, name, shard_tokens=20, val_fraction=0.3
+    ).kept == len({file.name[:12] for file in made.files})
 
 
 @pytest.mark.parametrize("shards", [[DOCUMENTS], [DOCUMENTS[:3], DOCUMENTS[3:]]])

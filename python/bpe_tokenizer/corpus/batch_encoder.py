@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from bpe_tokenizer.arguments import processors_for, thread_count
 from bpe_tokenizer.corpus.contents import ValueEncoder
+from bpe_tokenizer.corpus.documents import offsets_of, select_documents
 from bpe_tokenizer.corpus.settings import CorpusSettings
-from bpe_tokenizer.corpus.validation import is_sampled, is_validation, select_documents
+from bpe_tokenizer.corpus.validation import is_sampled, is_validation
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.readers import BadRow, DocumentBatch
 from bpe_tokenizer.tokenizer import BPETokenizer
@@ -62,9 +63,10 @@ class EncodedBatch(NamedTuple):
         ids, lengths = select_documents(self.ids, np.diff(self.offsets), chosen)
         return self._replace(
             ids=ids,
-            offsets=_offsets(lengths),
+            offsets=offsets_of(lengths),
             rows=self.rows[chosen],
             validation=_chosen(self.validation, chosen),
+            origins=_chosen(self.origins, chosen),
             names=_chosen(self.names, chosen),
         )
 
@@ -123,7 +125,7 @@ class BatchEncoder:
             chosen = is_sampled(batch.data, batch.offsets, fraction)
             data, lengths = select_documents(batch.data, np.diff(batch.offsets), chosen)
             rows, names = batch.rows[chosen], _chosen(batch.names, chosen)
-            batch = batch._replace(data=data, offsets=_offsets(lengths), rows=rows, names=names)
+            batch = batch._replace(data=data, offsets=offsets_of(lengths), rows=rows, names=names)
         validation, names = None, batch.names
         if settings.val_fraction is not None:
             validation = is_validation(batch.data, batch.offsets, settings.val_fraction)
@@ -165,7 +167,3 @@ def _chosen(values: Any, chosen: npt.NDArray[np.bool_]) -> Any:
 
 def _as_ids(token: int | None) -> tuple[int, ...]:
     return () if token is None else (token,)
-
-
-def _offsets(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lengths)])

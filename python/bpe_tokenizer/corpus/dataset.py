@@ -309,8 +309,8 @@ class _Directory:
         self._dtype = np.dtype(settings["dtype"]).newbyteorder("<")
         # The first file of a shard has the ids.
         side = "" if settings["val_fraction"] is None else f".{split}."
-        listed = (next(each for each in shard.items() if side in each[0]) for shard in shards)
-        self.files = [(name, size, sha256) for name, (size, sha256) in listed]
+        of_side = ([each for each in shard.items() if side in each[0]] for shard in shards)
+        self.files = [(name, size, sha256) for listed in of_side for name, (size, sha256) in listed[:1]]
         for file, size, _ in self.files:
             if size_of(path / file) != size:
                 raise CorpusError(f"{path / file} is not as {MANIFEST} lists it; run tokenize_corpus again")

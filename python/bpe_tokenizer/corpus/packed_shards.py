@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.corpus.contents import LOSS_BIT
 from bpe_tokenizer.corpus.flat import ArrayFile, npy_header
-from bpe_tokenizer.corpus.packing import (
-    BestFitPacker,
-    ConcatPacker,
-    PackedIds,
-    Packer,
-    PackStrategy,
-    position_ids,
-)
+from bpe_tokenizer.corpus.packing import BestFitPacker, ConcatPacker, PackedIds, PackStrategy, position_ids
 from bpe_tokenizer.corpus.parquet import TableShard
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.streaming import MdsShard, mds_columns
 from bpe_tokenizer.errors import CorpusError
 
-__all__ = [
-    "PackedSequences",
-    "packed_format",
-]
+__all__ = ["PackedSequences", "packed_format"]
 
-_PACKERS: dict[PackStrategy, Callable[[int], Packer]] = {"concat": ConcatPacker, "best-fit": BestFitPacker}
 _BORDERS, _LENGTHS, _LOSS_MASK = ".cu_seqlens.npy", ".lengths.npy", ".loss_mask.npy"
 # The label of an id that does not count for the loss, as PyTorch's cross entropy has it.
 _NO_LABEL = -100
@@ -64,6 +53,7 @@ def packed_format(
         found = found._replace(suffixes=(".npy", _BORDERS, _LENGTHS, *([_LOSS_MASK] if has_loss else [])))
 
     def open_shard(files: Sequence[BinaryIO], dtype: TokenType) -> PackingShard:
+        packer = ConcatPacker(size) if strategy == "concat" else BestFitPacker(size)
         sequences: _Sequences
         if name == "npy":
             sequences = _NumpySequences(files, dtype, size, pad_id)
@@ -71,22 +61,9 @@ def packed_format(
             sequences = _MdsSequences(files, dtype, has_loss)
         else:
             sequences = _ParquetSequences(files, dtype, size, has_loss)
-        return PackingShard(_PACKERS[strategy](size), sequences)
+        return PackingShard(packer, sequences)
 
     return found._replace(open=open_shard)
-
-
-class _Sequences(Protocol):
-    """Writes packed sequences to the files of a shard."""
-
-    def add(self, packed: PackedIds) -> None:
-        """Add sequences."""
-
-    def finish(self) -> None:
-        """Write the end of the files."""
-
-    def abandon(self) -> None:
-        """Give up the unfinished shard."""
 
 
 class PackingShard:
@@ -97,9 +74,10 @@ class PackingShard:
         sequences: Writes the sequences.
     """
 
-    def __init__(self, packer: Packer, sequences: _Sequences) -> None:
+    def __init__(self, packer: ConcatPacker | BestFitPacker, sequences: _Sequences) -> None:
         self._packer = packer
         self._sequences = sequences
+        self.abandon = sequences.abandon
 
     def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
         """Add documents."""
@@ -111,10 +89,6 @@ class PackingShard:
         for packed in self._packer.finish():
             self._sequences.add(packed)
         self._sequences.finish()
-
-    def abandon(self) -> None:
-        """Give up the unfinished shard."""
-        self._sequences.abandon()
 
 
 class _NumpySequences:
@@ -231,6 +205,10 @@ class _MdsSequences:
                 self._samples.add(labels, lengths, tokens)
             else:
                 self._samples.add(lengths, ids)
+
+
+# What writes sequences to the files of a shard.
+_Sequences: TypeAlias = _NumpySequences | _ParquetSequences | _MdsSequences
 
 
 def _ids_and_labels(ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import repeat
-from typing import Any, TypeAlias
+from itertools import compress, repeat
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.atomic import AtomicFile, write_errors
 from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
-from bpe_tokenizer.corpus.index import csv_field
+from bpe_tokenizer.corpus.documents import documents_that_fit
 from bpe_tokenizer.corpus.manifest import Shard
-from bpe_tokenizer.corpus.shard_limits import documents_that_fit
-from bpe_tokenizer.corpus.shards import ShardWriter
+from bpe_tokenizer.corpus.sides import SideWriter, csv_field, write_sides
 from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import BadRow, Position
@@ -37,9 +36,8 @@ class ShardPacker:
         settings, unit = store.plan.settings, store.unit
         inputs, names = store.plan.inputs_of(unit)
         self._store = store
-        self._format = settings.shard_format
+        self._layout = settings.shard_format
         self._dtype = settings.dtype
-        self._is_split = settings.val_fraction is not None
         self._limit = settings.shard_tokens
         self._names = [each.name for each in inputs]
         self._index_names: list[str] | None = None
@@ -52,7 +50,7 @@ class ShardPacker:
         self._members = np.repeat(np.arange(len(sizes)), sizes)[unit.first :]
         self._source_names = [source.name for source in settings.sources]
         self._of_sources = np.zeros((len(sizes), 2), dtype=np.int64)
-        self._writer: ShardWriter | None = None
+        self._sides: list[SideWriter] = []
         self._files: list[AtomicFile] = []
         self._documents = 0
         self._tokens = 0
@@ -103,11 +101,11 @@ class ShardPacker:
 
     def abandon(self) -> None:
         """Give up the unfinished shard, if any."""
-        if self._writer is not None:
-            self._writer.abandon()
+        for side in self._sides:
+            side.abandon()
 
     def _check_lengths(self, batch: EncodedBatch, lengths: npt.NDArray[np.int64]) -> None:
-        limit = self._format.max_document_tokens
+        limit = self._layout.form.max_document_tokens
         if len(lengths) == 0 or len(batch.ids) <= limit:
             return
         longest = int(lengths.argmax())
@@ -123,38 +121,44 @@ class ShardPacker:
 
     def _write(self, batch: EncodedBatch, lengths: npt.NDArray[np.int64], start: int, end: int) -> None:
         ids, lengths = batch.ids[batch.offsets[start] : batch.offsets[end]], lengths[start:end]
-        more: list[Any] = []
-        if self._is_split:
-            more.append(None if batch.validation is None else batch.validation[start:end])
+        validation = None if batch.validation is None else batch.validation[start:end]
+        origins: list[str] = []
         if self._index_names is not None:
             names = repeat("") if batch.names is None else map(csv_field, batch.names[start:end])
             places = zip(names, batch.places(start, end), strict=False)
-            more.append([f"{name},{self._index_names[place]},{row}" for name, (place, row) in places])
+            origins = [f",{name},{self._index_names[place]},{row}" for name, (place, row) in places]
         if self._source_names:
             sources = self._members[[place for place, _ in batch.places(start, end)]]
             np.add.at(self._of_sources, sources, np.stack([np.ones_like(lengths), lengths], axis=1))
         with write_errors(self._store.directory.path):
-            if self._writer is None:
-                self._files = self._store.open(self._format.suffixes)
-                self._writer = self._format.open([file.stream for file in self._files], self._dtype)
-            self._writer.write(ids, lengths, *more)
+            if not self._sides:
+                self._files = self._store.open(self._layout.suffixes)
+                self._sides = self._layout.open([file.stream for file in self._files], self._dtype)
+            write_sides(self._sides, ids, lengths, validation, origins)
         self._documents += len(lengths)
         self._tokens += len(ids)
         self.documents += len(lengths)
         self.tokens += len(ids)
 
     def _finish_shard(self) -> list[FullShard]:
-        if self._writer is None:
+        if not self._sides:
             return []
         with write_errors(self._store.directory.path):
-            self._writer.finish()
-            sizes = [file.stream.tell() for file in self._files]
+            for side in self._sides:
+                side.finish()
+            # Training programs map files, and an empty one cannot be mapped.
+            has_ids = np.repeat(
+                [side.tokens > 0 for side in self._sides], len(self._files) // len(self._sides)
+            )
+            self._store.drop(compress(self._files, ~has_ids))
+            files = list(compress(self._files, has_ids))
+            sizes = [file.stream.tell() for file in files]
         skipped = [row for row in self._skipped if row[:2] < self._end[:2]]
         counts = zip(self._source_names, self._of_sources.tolist(), strict=True)
         sources = {name: (documents, tokens) for name, (documents, tokens) in counts if documents}
         shard = Shard({}, self._documents, self._tokens, self._end, sources=sources)
-        full = FullShard(self._files, sizes, shard, skipped)
+        full = FullShard(files, sizes, shard, skipped)
         self._of_sources[:] = 0
         self._skipped = self._skipped[len(skipped) :]
-        self._writer, self._files, self._documents, self._tokens = None, [], 0, 0
+        self._sides, self._files, self._documents, self._tokens = [], [], 0, 0
         return [full]

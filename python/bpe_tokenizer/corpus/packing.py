@@ -1,22 +1,25 @@
-"""Packs documents into sequences of a fixed length, as training programs read them."""
+"""Packs documents into sequences of a fixed length, as training programs read them.
+
+A packer takes documents incrementally. Its sequences do not depend on how they are divided into calls.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from itertools import chain
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus.shard_limits import DocumentGroups
+from bpe_tokenizer.corpus.documents import DocumentGroups, offsets_of, take_documents
 
 __all__ = [
     "BestFitPacker",
     "ConcatPacker",
     "PackStrategy",
     "PackedIds",
-    "Packer",
     "best_fit",
     "position_ids",
     "split_into_sequences",
@@ -49,21 +52,7 @@ class PackedIds(NamedTuple):
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         """The number of ids of each sequence."""
-        ends = np.concatenate([[0], np.cumsum(self.pieces)])[np.cumsum(self.counts)]
-        return np.diff(ends, prepend=0)
-
-
-class Packer(Protocol):
-    """Packs documents incrementally.
-
-    The sequences do not depend on how the documents are divided into calls.
-    """
-
-    def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
-        """Add documents, and yield the sequences that are complete."""
-
-    def finish(self) -> Iterator[PackedIds]:
-        """Yield the remaining sequences."""
+        return np.diff(offsets_of(self.pieces)[offsets_of(self.counts)])
 
 
 def split_into_sequences(
@@ -215,33 +204,12 @@ class BestFitPacker:
 
     def _packed(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
         pieces = _cut(lengths, self._size)
-        starts = np.cumsum(pieces) - pieces
         sequences = best_fit(pieces, self._size)
         step = max(_BLOCK_TOKENS // self._size, 1)
         for start in range(0, len(sequences), step):
-            yield _gathered(ids, starts, pieces, sequences[start : start + step])
-
-
-def _gathered(
-    ids: npt.NDArray[np.uint32],
-    starts: npt.NDArray[np.int64],
-    pieces: npt.NDArray[np.int64],
-    sequences: list[list[int]],
-) -> PackedIds:
-    """Return sequences of pieces.
-
-    Args:
-        ids: The ids of all pieces.
-        starts: The start of each piece in them.
-        pieces: The number of ids of each piece.
-        sequences: The pieces of each sequence.
-    """
-    order = np.concatenate([np.array(sequence, dtype=np.int64) for sequence in sequences])
-    starts, pieces = starts[order], pieces[order]
-    # The position of each id: where its piece starts, and its place in the piece.
-    positions = np.repeat(starts - (np.cumsum(pieces) - pieces), pieces)
-    positions += np.arange(len(positions))
-    return PackedIds(ids[positions], pieces, np.array([len(sequence) for sequence in sequences]))
+            block = sequences[start : start + step]
+            taken = take_documents(ids, pieces, np.array([*chain.from_iterable(block)]))
+            yield PackedIds(*taken, np.array([len(sequence) for sequence in block]))
 
 
 def _cut(lengths: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus.shard_limits import DocumentGroups
+from bpe_tokenizer.corpus.documents import DocumentGroups, offsets_of
 from bpe_tokenizer.readers.columns import import_pyarrow
 
 __all__ = ["ParquetShard", "TableShard"]
@@ -39,7 +39,7 @@ class TableShard:
         """Return rows as a table of pyarrow: of each column the items, and how many of them each row has."""
         arrays = {}
         for name, (items, lengths) in columns.items():
-            offsets = self._pyarrow.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+            offsets = self._pyarrow.array(offsets_of(lengths).astype(np.int32))
             values = self._pyarrow.array(items, self._items[name])
             arrays[name] = self._pyarrow.ListArray.from_arrays(offsets, values)
         return self._pyarrow.table(arrays)

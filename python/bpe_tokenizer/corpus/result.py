@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from bpe_tokenizer.corpus.index import INDEX_SUFFIX
 from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.shards import TokenType
+from bpe_tokenizer.corpus.sides import INDEX_SUFFIX
 from bpe_tokenizer.errors import shorten
 
 __all__ = ["PathLike", "TokenizedCorpus"]

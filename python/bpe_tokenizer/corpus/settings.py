@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, get_args
 from bpe_tokenizer.arguments import check_choice, check_flag, check_integer
 from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.corpus.contents import Content, CorpusFields, template_digest
-from bpe_tokenizer.corpus.index import MASK_SUFFIX, MaskedShard, indexed_format
 from bpe_tokenizer.corpus.mixture import Source
 from bpe_tokenizer.corpus.options import ShardArguments, ShardOptions
 from bpe_tokenizer.corpus.packed_shards import packed_format
 from bpe_tokenizer.corpus.packing import PackStrategy
-from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType, choose_token_type
+from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType, choose_token_type
+from bpe_tokenizer.corpus.sides import INDEX_SUFFIX, MASK_SUFFIX, ShardLayout
 from bpe_tokenizer.corpus.streaming import INDEX, INDEXED_FORMATS
-from bpe_tokenizer.corpus.validation import check_fraction, split_format
+from bpe_tokenizer.corpus.validation import check_fraction
 from bpe_tokenizer.encoding import resolve_allowed_special
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError, SpecialTokenError, shorten
 from bpe_tokenizer.options import ReadOptions, pick, takes
@@ -146,16 +146,17 @@ class CorpusSettings:
         return cls(**{each.name: values[each.name] for each in fields(cls)})
 
     @property
-    def shard_format(self) -> ShardFormat:
-        """The format of the shards."""
+    def shard_format(self) -> ShardLayout:
+        """The files of a shard."""
         found, has_loss = FORMATS[self.format], self.content == "messages"
+        index = INDEX_SUFFIX if self.index else ""
+        mask = MASK_SUFFIX if has_loss and self.pack is None else ""
         if self.pack is not None:
             found = packed_format(self.format, self.pack, self.pack_strategy, self.pad_id, has_loss)
-        if self.index:
-            found = indexed_format(found)
-        if self.pack is None and has_loss:
-            found = found.beside(MASK_SUFFIX, MaskedShard)
-        return found if self.val_fraction is None else split_format(found)
+        elif self.index and self.format == "olmo":
+            # The index is in the place of OLMo's own, whose columns it begins with.
+            found, index = FORMATS["nanogpt"]._replace(suffixes=(".npy",)), ".csv.gz"
+        return ShardLayout(found, index, mask, ("",) if self.val_fraction is None else (".train", ".val"))
 
     def recognized(self, tokenizer: BPETokenizer) -> Collection[str]:
         """Return the special tokens that are recognised in documents."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from bpe_tokenizer.corpus.document_ends import DatatroveShard, OlmoShard
 from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, FlatShard, Header, llm_c_header, no_header, npy_header
@@ -31,9 +32,8 @@ _MEGATRON_INT32_VOCABULARY = 65_500
 class ShardWriter(Protocol):
     """Writes a shard incrementally. The files do not depend on how the documents are divided into calls."""
 
-    @property
-    def write(self) -> Callable[..., None]:
-        """Adds documents: their ids in sequence, and the number of ids of each."""
+    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+        """Add documents: their ids in sequence, and the number of ids of each."""
 
     def finish(self) -> None:
         """Write the end of the files."""
@@ -60,14 +60,6 @@ class ShardFormat(NamedTuple):
     max_tokens: int = _UNLIMITED
     max_document_tokens: int = _UNLIMITED
     header: Header | None = no_header
-
-    def beside(self, suffix: str, wrap: Callable[[ShardWriter, BinaryIO], ShardWriter]) -> ShardFormat:
-        """Return the format with one more file, and a writer of it around that of the shard."""
-
-        def open_both(files: Sequence[BinaryIO], dtype: TokenType) -> ShardWriter:
-            return wrap(self.open(files[:-1], dtype), files[-1])
-
-        return self._replace(suffixes=(*self.suffixes, suffix), open=open_both)
 
 
 def _with_header(

@@ -8,10 +8,9 @@ again, by the next bits. This is an external distribution sort.
 
 from __future__ import annotations
 
-import struct
 import tempfile
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -22,12 +21,12 @@ import numpy.typing as npt
 from bpe_tokenizer.atomic import write_errors
 from bpe_tokenizer.columns.texts import cuts
 from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
+from bpe_tokenizer.corpus.documents import offsets_of, take_documents
 from bpe_tokenizer.corpus.shards import TokenType
 from bpe_tokenizer.corpus.validation import GOLDEN_GAMMA, mixed
-from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.readers import BadRow
 
-__all__ = ["document_keys", "join_names", "part_names", "shuffle_documents"]
+__all__ = ["document_keys", "shuffle_documents"]
 
 # Buckets of a level, and bits of a key that choose one.
 _BUCKETS, _BITS = 64, 6
@@ -37,7 +36,6 @@ _BUFFER_BYTES = 32 << 20
 _SORTED_BYTES = 64 << 20
 # Ids of a batch of shuffled documents.
 _BATCH_IDS = 1 << 20
-_HEADER = struct.Struct("<QQ")
 # The bit of a key that tells whether the document is for validation, if documents are divided.
 _VALIDATION = np.uint64(1)
 # An origin is the index of the input and the row.
@@ -60,13 +58,13 @@ class _Documents(NamedTuple):
 
     def take(self, order: npt.NDArray[np.intp]) -> _Documents:
         """Return some documents, in this order."""
-        starts = np.cumsum(self.lengths) - self.lengths
-        lengths = self.lengths[order]
-        ends = np.cumsum(lengths)
-        total = int(ends[-1]) if len(ends) else 0
-        # Where each id is: its place in the result, moved by the distance of its document.
-        places = np.arange(total) + np.repeat(starts[order] - (ends - lengths), lengths)
-        return _Documents(self.keys[order], lengths, self.origins[order], self.ids[places])
+        ids, lengths = take_documents(self.ids, self.lengths, order)
+        return _Documents(self.keys[order], lengths, self.origins[order], ids)
+
+    def between(self, first: int, end: int, offsets: npt.NDArray[np.int64]) -> _Documents:
+        """Return successive documents, given where the ids of each start."""
+        ids = self.ids[offsets[first] : offsets[end]]
+        return _Documents(self.keys[first:end], self.lengths[first:end], self.origins[first:end], ids)
 
 
 def document_keys(seed: int, first: int, count: int) -> npt.NDArray[np.uint64]:
@@ -94,7 +92,7 @@ def shuffle_documents(
     """Yield all documents in the order of their keys. The rows that were skipped come last.
 
     Args:
-        batches: The documents in their own order.
+        batches: The documents in their own order: all of them with names, or none.
         seed: The seed of the keys.
         directory: Where temporary files go. They have no name, so nothing is left of a killed run.
         dtype: The type of an id in these files.
@@ -103,56 +101,58 @@ def shuffle_documents(
     Raises:
         WriteError: A temporary file cannot be written.
     """
-    with closing(_Buckets(directory, np.dtype(dtype), 0)) as buckets:
-        bad, read = _scatter(batches, seed, buckets)
-        for found in buckets.in_order():
-            count = len(found.lengths)
-            dropped = min(skip, count)
-            skip -= dropped
-            offsets = np.zeros(count - dropped + 1, dtype=np.int64)
-            np.cumsum(found.lengths[dropped:], out=offsets[1:])
-            ids = found.ids[int(found.lengths[:dropped].sum()) :].astype(np.uint32, copy=False)
-            validation = (found.keys[dropped:] & _VALIDATION).astype(np.bool_)
-            rows = np.zeros(count - dropped, dtype=np.int64)
-            origins = np.stack(np.divmod(found.origins[dropped:], 1 << _ROW_BITS), axis=1)
-            yield EncodedBatch(0, ids, offsets, rows, (), read, validation, origins)
-    nothing = np.zeros(0, dtype=np.int64)
-    yield EncodedBatch(
-        0, np.zeros(0, dtype=np.uint32), np.zeros(1, dtype=np.int64), nothing, tuple(bad), read
-    )
-
-
-def _scatter(batches: Iterable[EncodedBatch], seed: int, buckets: _Buckets) -> tuple[list[BadRow], int]:
-    """Add all documents to buckets, and return the rows that were skipped, and the stored bytes read."""
     bad: list[BadRow] = []
     number = read = 0
-    for batch in batches:
-        lengths, read = np.diff(batch.offsets), batch.bytes_read
-        bad.extend(batch.bad)
-        if len(lengths):
-            keys = document_keys(seed, number, len(lengths))
+    has_names = False
+
+    def keyed() -> Iterator[_Documents]:
+        nonlocal number, read, has_names
+        for batch in batches:
+            bad.extend(batch.bad)
+            read, has_names = batch.bytes_read, has_names or batch.names is not None
+            keys = document_keys(seed, number, len(batch.rows))
+            number += len(keys)
             if batch.validation is not None:
                 keys = keys & ~_VALIDATION | batch.validation
             origins = batch.rows | np.int64(batch.input << _ROW_BITS)
-            buckets.add(_Documents(keys, lengths, origins, batch.ids))
-        number += len(lengths)
-    return bad, read
+            ids, offsets = _with_names(batch)
+            yield _Documents(keys, np.diff(offsets), origins, ids.astype(dtype, copy=False))
+
+    nothing = np.zeros(0, dtype=np.int64)
+    with closing(_in_order(keyed(), directory, 0)) as documents:
+        for found in documents:
+            batch = EncodedBatch(
+                input=0,
+                ids=found.ids.astype(np.uint32, copy=False),
+                offsets=offsets_of(found.lengths),
+                rows=np.zeros(len(found.lengths), dtype=np.int64),
+                bad=(),
+                bytes_read=read,
+                validation=(found.keys & _VALIDATION).astype(np.bool_),
+                origins=np.stack(np.divmod(found.origins, 1 << _ROW_BITS), axis=1),
+            )
+            dropped = min(skip, len(batch.rows))
+            skip -= dropped
+            if dropped:
+                batch = batch.take(np.arange(len(batch.rows)) >= dropped)
+            yield _without_names(batch) if has_names else batch
+    yield EncodedBatch(0, np.zeros(0, dtype=np.uint32), offsets_of(nothing), nothing, tuple(bad), read)
 
 
-def join_names(batch: EncodedBatch) -> EncodedBatch:
-    """Return documents whose names follow their ids, byte by byte, so that both are shuffled."""
-    names = [name.encode() for name in ([] if batch.names is None else batch.names)]
+def _with_names(batch: EncodedBatch) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    """Return the ids of documents, each followed by the bytes of its name, and their offsets."""
+    if batch.names is None:
+        return batch.ids, batch.offsets
+    names = [name.encode() for name in batch.names]
     tails = [np.frombuffer(name + len(name).to_bytes(_SIZE_BYTES, "little"), np.uint8) for name in names]
-    documents = (batch.ids[start:end] for start, end in pairwise(batch.offsets.tolist()))
-    parts = chain.from_iterable(zip(documents, tails, strict=True))
-    return batch._replace(
-        ids=np.concatenate([np.zeros(0, np.uint32), *parts]),
-        offsets=batch.offsets + np.cumsum([0, *map(len, tails)]),
-    )
+    documents = np.split(batch.ids, batch.offsets[1:-1])
+    parts = chain.from_iterable(zip(documents, tails, strict=False))
+    ids = np.concatenate([np.zeros(0, np.uint32), *parts])
+    return ids, batch.offsets + np.cumsum([0, *map(len, tails)])
 
 
-def part_names(batch: EncodedBatch) -> EncodedBatch:
-    """Return the documents of `join_names`, and their names."""
+def _without_names(batch: EncodedBatch) -> EncodedBatch:
+    """Return the documents of `_with_names`, and their names."""
     names: list[str] = []
     documents: list[npt.NDArray[np.uint32]] = []
     for start, end in pairwise(batch.offsets.tolist()):
@@ -170,120 +170,95 @@ def part_names(batch: EncodedBatch) -> EncodedBatch:
 class _Bucket:
     """Documents whose keys have the same leading bits: some in memory, some in a file."""
 
-    def __init__(self, dtype: npt.DTypeLike) -> None:
-        self.held: list[_Documents] = []
-        self.file: IO[bytes] | None = None
+    def __init__(self) -> None:
         self.documents = 0
         self.nbytes = 0
-        self._dtype = dtype
-
-    def write(self, directory: Path) -> None:
-        if self.file is None:
-            self.file = tempfile.TemporaryFile(dir=directory, prefix=".shuffle-")  # noqa: SIM115
-        for each in self.held:
-            self.file.write(_HEADER.pack(len(each.keys), len(each.ids)))
-            for array in each:
-                self.file.write(array.data)
-        self.held = []
-
-    def blocks(self) -> Iterator[_Documents]:
-        if self.file is not None:
-            self.file.seek(0)
-            while header := self.file.read(_HEADER.size):
-                documents, ids = _HEADER.unpack(header)
-                yield _Documents(
-                    self._read(np.uint64, documents),
-                    self._read(np.int64, documents),
-                    self._read(np.int64, documents),
-                    self._read(self._dtype, ids),
-                )
-        yield from self.held
-
-    def close(self) -> None:
-        if self.file is not None:
-            self.file.close()
-        self.held = []
-
-    def _read(self, dtype: Any, count: int) -> Any:
-        assert self.file is not None
-        data = self.file.read(count * np.dtype(dtype).itemsize)
-        if len(data) < count * np.dtype(dtype).itemsize:
-            raise CorpusError("a temporary file of the shuffle has become shorter; start the run again")
-        return np.frombuffer(data, dtype)
-
-
-class _Buckets:
-    """Documents, scattered by some bits of their keys."""
-
-    def __init__(self, directory: Path, dtype: npt.DTypeLike, level: int) -> None:
-        self._directory = directory
-        self._dtype = dtype
-        self._level = level
-        self._buckets = [_Bucket(dtype) for _ in range(_BUCKETS)]
-        self._held = 0
-
-    def close(self) -> None:
-        for bucket in self._buckets:
-            bucket.close()
+        self._held: list[_Documents] = []
+        self._file: IO[bytes] | None = None
+        self._written = 0
 
     def add(self, documents: _Documents) -> None:
-        documents = documents._replace(ids=documents.ids.astype(self._dtype, copy=False))
-        shift = np.uint64(64 - _BITS * (self._level + 1))
-        chosen = ((documents.keys >> shift) & np.uint64(_BUCKETS - 1)).astype(np.intp)
-        order = np.argsort(chosen, kind="stable")
-        scattered = documents.take(order)
-        counts = np.bincount(chosen, minlength=_BUCKETS)
-        ends = np.cumsum(counts)
-        id_ends = np.concatenate([[0], np.cumsum(scattered.lengths)])
-        for number in np.flatnonzero(counts):
-            first, end = int(ends[number] - counts[number]), int(ends[number])
-            part = _Documents(
-                scattered.keys[first:end],
-                scattered.lengths[first:end],
-                scattered.origins[first:end],
-                scattered.ids[id_ends[first] : id_ends[end]],
-            )
-            bucket = self._buckets[number]
-            bucket.held.append(part)
-            bucket.documents += end - first
-            bucket.nbytes += part.nbytes
-        self._held += documents.nbytes
-        if self._held > _BUFFER_BYTES:
-            with write_errors(self._directory):
-                for bucket in self._buckets:
-                    bucket.write(self._directory)
-            self._held = 0
+        self.documents += len(documents.keys)
+        self.nbytes += documents.nbytes
+        self._held.append(documents)
 
-    def in_order(self) -> Iterator[_Documents]:
-        for bucket in self._buckets:
-            with write_errors(self._directory):
+    def write(self, directory: Path) -> None:
+        """Move what is in memory to the file."""
+        if not self._held:
+            return
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=directory, prefix=".shuffle-")  # noqa: SIM115
+        for array in _joined(self._held):
+            np.save(self._file, array, allow_pickle=False)
+        self._written += 1
+        self._held = []
+
+    def taken(self) -> Iterator[_Documents]:
+        """Yield the documents, and free their memory and file."""
+        if self._file is not None:
+            self._file.seek(0)
+            for _ in range(self._written):
+                yield _Documents(*(np.load(self._file) for _ in _Documents._fields))
+        yield from self._held
+        self.close()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._held = []
+
+
+def _in_order(blocks: Iterable[_Documents], directory: Path, level: int) -> Generator[_Documents, None, None]:
+    """Yield documents by key, scattered into buckets by the bits of a level."""
+    buckets = [_Bucket() for _ in range(_BUCKETS)]
+    with ExitStack() as stack:
+        for bucket in buckets:
+            stack.callback(bucket.close)
+        held = 0
+        for block in blocks:
+            _scatter(block, buckets, level)
+            held += block.nbytes
+            if held > _BUFFER_BYTES:
+                held = 0
+                with write_errors(directory):
+                    for bucket in buckets:
+                        bucket.write(directory)
+        for bucket in buckets:
+            with write_errors(directory):
                 is_large = bucket.nbytes > _SORTED_BYTES and bucket.documents > 1
-                if is_large and self._level < _MAX_LEVEL:
-                    with closing(_Buckets(self._directory, self._dtype, self._level + 1)) as divided:
-                        for block in bucket.blocks():
-                            divided.add(block)
-                        bucket.close()
-                        yield from divided.in_order()
+                if is_large and level < _MAX_LEVEL:
+                    yield from _in_order(bucket.taken(), directory, level + 1)
                 else:
-                    yield from _sorted(list(bucket.blocks()))
-            bucket.close()
+                    yield from _sorted(list(bucket.taken()))
+
+
+def _scatter(documents: _Documents, buckets: Sequence[_Bucket], level: int) -> None:
+    """Add documents to the buckets that the bits of a level choose."""
+    shift = np.uint64(64 - _BITS * (level + 1))
+    chosen = ((documents.keys >> shift) & np.uint64(_BUCKETS - 1)).astype(np.intp)
+    scattered = documents.take(np.argsort(chosen, kind="stable"))
+    ends = np.cumsum(np.bincount(chosen, minlength=_BUCKETS))
+    starts, offsets = offsets_of(np.diff(ends, prepend=0)), offsets_of(scattered.lengths)
+    for number in np.flatnonzero(np.diff(starts)):
+        buckets[number].add(scattered.between(starts[number], starts[number + 1], offsets))
+
+
+def _joined(blocks: Sequence[_Documents]) -> _Documents:
+    if len(blocks) == 1:
+        return blocks[0]
+    return _Documents(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
 
 
 def _sorted(blocks: list[_Documents]) -> Iterator[_Documents]:
     """Yield documents by key, in batches."""
     if not blocks:
         return
-    whole = blocks[0]
-    if len(blocks) > 1:
-        whole = _Documents(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
+    whole = _joined(blocks)
     blocks.clear()
     order = np.argsort(whole.keys, kind="stable")
-    starts = np.cumsum(whole.lengths) - whole.lengths
+    offsets = offsets_of(whole.lengths)
     for first, end in cuts(np.cumsum(whole.lengths[order]), _BATCH_IDS):
-        chosen = order[first:end]
-        if len(chosen) == 1:
-            begin, length = int(starts[chosen[0]]), int(whole.lengths[chosen[0]])
-            ids = whole.ids[begin : begin + length]
-            yield _Documents(whole.keys[chosen], whole.lengths[chosen], whole.origins[chosen], ids)
+        if end - first == 1:  # perhaps a long document, which is not copied
+            yield whole.between(order[first], order[first] + 1, offsets)
         else:
-            yield whole.take(chosen)
+            yield whole.take(order[first:end])

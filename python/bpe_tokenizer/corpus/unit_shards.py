@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -82,6 +82,12 @@ class UnitShards:
             self._unplaced.append(files[-1])
         self._opened += 1
         return files
+
+    def drop(self, files: Iterable[AtomicFile]) -> None:
+        """Remove files of a shard, which it does not need."""
+        for file in files:
+            file.abandon()
+            self._unplaced.remove(file)
 
     def add(self, shard: FullShard, listed: Files) -> Shard:
         """Move the files of a shard into place, and return it.

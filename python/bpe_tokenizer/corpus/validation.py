@@ -1,30 +1,24 @@
-"""Divides documents into those for training and those for validation."""
+"""Chooses documents by a hash of their text: a sample, and those for validation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import compress, pairwise
-from typing import BinaryIO, SupportsFloat, TypeVar
+from itertools import pairwise
+from typing import SupportsFloat
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus.shards import ShardFormat, ShardWriter, TokenType
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
 __all__ = [
     "GOLDEN_GAMMA",
-    "SplitShard",
     "check_fraction",
     "is_sampled",
     "is_validation",
     "mixed",
-    "select_documents",
-    "split_format",
 ]
 
-_Item = TypeVar("_Item", np.uint8, np.uint32)
 # SplitMix64's increment, which is added before mixing.
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
@@ -100,81 +94,3 @@ def mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
-
-
-def select_documents(
-    ids: npt.NDArray[_Item], lengths: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[_Item], npt.NDArray[np.int64]]:
-    """Return the ids, or the bytes, and the lengths of some documents.
-
-    Args:
-        ids: The ids of all documents, in sequence.
-        lengths: The number of ids of each document.
-        chosen: Which documents to return.
-
-    >>> ids, lengths = select_documents(np.arange(6), np.array([1, 3, 2]), np.array([True, False, True]))
-    >>> ids.tolist(), lengths.tolist()
-    ([0, 4, 5], [1, 2])
-    """
-    return ids[np.repeat(chosen, lengths)], lengths[chosen]
-
-
-class SplitShard:
-    """Writes the documents for training and those for validation to two shards.
-
-    Args:
-        training: Writes the documents for training.
-        validation: Writes the documents for validation.
-    """
-
-    def __init__(self, training: ShardWriter, validation: ShardWriter) -> None:
-        self._writers = (training, validation)
-
-    def write(
-        self,
-        ids: npt.NDArray[np.uint32],
-        lengths: npt.NDArray[np.int64],
-        validation: npt.NDArray[np.bool_] | None = None,
-        *origins: Sequence[str],
-    ) -> None:
-        """Add documents.
-
-        Args:
-            ids: The ids of all documents, in sequence.
-            lengths: The number of ids of each document.
-            validation: Which of them are for validation; None for none.
-            origins: What an index has of each document.
-        """
-        if validation is None or not validation.any():
-            self._writers[0].write(ids, lengths, *origins)
-            return
-        for writer, chosen in zip(self._writers, (~validation, validation), strict=True):
-            selected = (list(compress(each, chosen)) for each in origins)
-            writer.write(*select_documents(ids, lengths, chosen), *selected)
-
-    def finish(self) -> None:
-        """Write the end of the files."""
-        for writer in self._writers:
-            writer.finish()
-
-    def abandon(self) -> None:
-        """Give up the unfinished shard."""
-        for writer in self._writers:
-            writer.abandon()
-
-
-def split_format(shard_format: ShardFormat) -> ShardFormat:
-    """Return the format of shards with files for training and files for validation.
-
-    >>> from bpe_tokenizer.corpus.shards import FORMATS
-    >>> split_format(FORMATS["megatron"]).suffixes
-    ('.train.bin', '.train.idx', '.val.bin', '.val.idx')
-    """
-    suffixes = shard_format.suffixes
-
-    def open_both(files: Sequence[BinaryIO], dtype: TokenType) -> SplitShard:
-        training, validation = files[: len(suffixes)], files[len(suffixes) :]
-        return SplitShard(shard_format.open(training, dtype), shard_format.open(validation, dtype))
-
-    names = tuple(f".{side}{suffix}" for side in ("train", "val") for suffix in suffixes)
-    return shard_format._replace(suffixes=names, open=open_both)

@@ -14,7 +14,7 @@ from bpe_tokenizer.corpus.manifest import Files, Shard
 from bpe_tokenizer.corpus.mixture import fractions
 from bpe_tokenizer.corpus.packer import ShardPacker
 from bpe_tokenizer.corpus.run_report import RunReport
-from bpe_tokenizer.corpus.shuffle import join_names, part_names, shuffle_documents
+from bpe_tokenizer.corpus.shuffle import shuffle_documents
 from bpe_tokenizer.corpus.stages import ordered_map
 from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
 from bpe_tokenizer.readers import BadRow, DocumentBatch, Position, read_batches
@@ -61,13 +61,9 @@ def write_shards(
         taken = _taken(store, encoder, position, kept, rows)
         encoded: Iterable[EncodedBatch] = stack.enter_context(closing(taken))
         if settings.shuffle is not None:
-            scratch, documents = store.directory.scratch, packer.documents
-            dtype = settings.dtype_in_memory
-            has_names = settings.read.id_field is not None
-            joined = map(join_names, encoded) if has_names else encoded
-            shuffled = shuffle_documents(joined, settings.shuffle, scratch, dtype, documents)
-            stack.enter_context(closing(shuffled))
-            encoded = map(part_names, shuffled) if has_names else shuffled
+            scratch, dtype = store.directory.scratch, settings.dtype_in_memory
+            shuffled = shuffle_documents(encoded, settings.shuffle, scratch, dtype, packer.documents)
+            encoded = stack.enter_context(closing(shuffled))
         packed = ordered_map(packer.add, encoded, workers=1, size=_id_bytes, limit=_ID_BYTES)
         stack.enter_context(closing(packed))
 

@@ -1,17 +1,62 @@
-"""Which whole documents fit into a shard, or another group, with a limit of ids."""
+"""Documents in sequence, as arrays of ids and lengths: choosing, ordering and grouping them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DocumentGroups", "documents_that_fit"]
+__all__ = ["DocumentGroups", "documents_that_fit", "offsets_of", "select_documents", "take_documents"]
+
+_Item = TypeVar("_Item", bound=np.generic)
 
 # The ids of documents in sequence, and the number of ids of each.
 _Documents: TypeAlias = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
+
+
+def offsets_of(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the start of each document, and the end of the last."""
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def select_documents(
+    ids: npt.NDArray[_Item], lengths: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[_Item], npt.NDArray[np.int64]]:
+    """Return the ids, or the bytes, and the lengths of some documents.
+
+    Args:
+        ids: The ids of all documents, in sequence.
+        lengths: The number of ids of each document.
+        chosen: Which documents to return.
+
+    >>> ids, lengths = select_documents(np.arange(6), np.array([1, 3, 2]), np.array([True, False, True]))
+    >>> ids.tolist(), lengths.tolist()
+    ([0, 4, 5], [1, 2])
+    """
+    return ids[np.repeat(chosen, lengths)], lengths[chosen]
+
+
+def take_documents(
+    ids: npt.NDArray[_Item], lengths: npt.NDArray[np.int64], order: npt.NDArray[np.intp]
+) -> tuple[npt.NDArray[_Item], npt.NDArray[np.int64]]:
+    """Return the ids and the lengths of some documents, in an order.
+
+    Args:
+        ids: The ids of all documents, in sequence.
+        lengths: The number of ids of each document.
+        order: The numbers of the documents to return.
+
+    >>> ids, lengths = take_documents(np.arange(6), np.array([1, 3, 2]), np.array([2, 0]))
+    >>> ids.tolist(), lengths.tolist()
+    ([4, 5, 0], [2, 1])
+    """
+    starts, taken = (np.cumsum(lengths) - lengths)[order], lengths[order]
+    # Where each id is: its place in the result, moved by the distance of its document.
+    places = np.repeat(starts - (np.cumsum(taken) - taken), taken)
+    places += np.arange(len(places))
+    return ids[places], taken
 
 
 def documents_that_fit(offsets: npt.NDArray[np.int64], start: int, held: int, limit: int) -> int:
@@ -61,7 +106,7 @@ class DocumentGroups:
 
     def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[_Documents]:
         """Add documents, and yield the complete groups."""
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        offsets = offsets_of(lengths)
         start = 0
         while start < len(lengths):
             end = documents_that_fit(offsets, start, self._held, self._limit)
