@@ -38,7 +38,7 @@ def test_sixteen_threads_encode_at_the_same_time(
 
     def encode_together(encoder: BatchEncoder, *arguments: Any) -> EncodedBatch:
         if not everyone.broken and not is_done.is_set():
-            everyone.wait(30)
+            everyone.wait(200)
             is_done.set()
         return encode(encoder, *arguments)
 
@@ -61,7 +61,7 @@ def test_a_shard_is_hashed_while_the_next_ones_are_written(
     def complete_together(shard: FullShard) -> Any:
         number = int(shard.files[0].path.stem.split("-")[1])
         if number < 3:
-            together.wait(30)
+            together.wait(200)
         return complete(shard)
 
     monkeypatch.setattr(FullShard, "complete", complete_together)

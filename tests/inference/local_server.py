@@ -187,6 +187,9 @@ class _Handler(BaseHTTPRequestHandler):
                     self._chunk(b"data: {oops\n\n")
                 while at == 3 and local.fault == "endless":
                     self._chunk(b"data: no end\r\n" * 1000)
+                if at == 3 and local.fault == "pause":
+                    self._wait_for_the_end()
+                    return
                 if at == 3 and local.fault == "error event":
                     self._chunk(b'data: {"error": {"message": "out of memory", "code": 500}}\n\n')
                 # In two pieces, so that an event comes in several reads.
@@ -205,7 +208,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _wait_for_the_end(self) -> None:
         """Say nothing until the client goes."""
-        self.connection.settimeout(30)
         if self.rfile.read(1) == b"":
             self.server.local.has_lost_client.set()
         self.close_connection = True

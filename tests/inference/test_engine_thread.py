@@ -93,10 +93,17 @@ def test_an_engine_ends_if_a_second_interrupt_keeps_it_from_being_notified(
                 raise KeyboardInterrupt
             super().notify_all()
 
+    def engine(callback: Callable[[int], bool]) -> None:
+        while callback(len(made)):
+            made.append(len(made))
+
+    made: list[int] = []
     thread = EngineThread()
     monkeypatch.setattr(threading, "Condition", Interrupted)
-    ids = thread.iterate(endless, Cancellation())
+    ids = thread.iterate(engine, Cancellation())
     assert next(ids) == 0
+    while len(made) < 2:  # the engine notifies of its second id, and then waits
+        time.sleep(0.001)
     time.sleep(0.05)
     Interrupted.comes = True
     with pytest.raises(KeyboardInterrupt):
@@ -111,7 +118,7 @@ def test_a_forgotten_thread_ends() -> None:
     list(thread.iterate(lambda callback: callback(1), Cancellation()))
     del thread
     gc.collect()
-    system_thread.join(5)
+    system_thread.join(60)
     assert not system_thread.is_alive()
 
 
@@ -122,5 +129,7 @@ def test_a_program_can_end_midway() -> None:
         "def engine(callback):\n    while callback(1): pass\n    print('ended')\n"
         "ids = EngineThread().iterate(engine, Cancellation()); next(ids); print('leaving')\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=True
+    )
     assert (run.stdout, run.stderr) == ("leaving\nended\n", "")

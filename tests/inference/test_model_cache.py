@@ -99,7 +99,7 @@ def test_threads_load_a_model_once(tmp_path: Path, loads: list[Any]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert len(loads) == 1
     assert found == [found[0]] * 8
 

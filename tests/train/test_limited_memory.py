@@ -100,7 +100,7 @@ def test_merges_with_a_limit_are_those_without(
     more = train_from_counts(everything, 300, max_memory=f"{240 + missing}MB", verbose=False)
     assert more.merges == train_from_counts(everything, 300, verbose=False).merges
     with pytest.raises(OptionError, match="raise max_memory by 1 MB"):
-        train_from_counts([everything], 300, max_memory=f"{199 + missing}MB", verbose=False)
+        train_from_counts([everything], 300, max_memory=f"{239 + missing}MB", verbose=False)
 
 
 @pytest.mark.sampled(0.25, "long tests")
