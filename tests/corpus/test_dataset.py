@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import PackedSequences, TokenDataset, TokenStream, dataset
 from bpe_tokenizer.corpus.dataset import permuted
-from bpe_tokenizer.errors import CorpusError, OptionError, TokenizerError
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, TokenizerError
 from line_documents import tokenize_corpus
 from token_files import flat
 
@@ -322,6 +322,13 @@ def test_a_state_of_another_order(directory: Path) -> None:
     for change, message in changes:
         with pytest.raises(OptionError, match=message):
             stream_of(directory).load_state_dict({**state, **change})
+    without = {name: value for name, value in state.items() if name != "epoch"}
+    no_states: list[Any] = [None, {}, [state], without, {**state, "model": 1}]
+    for other in no_states:
+        with pytest.raises(OptionError, match=r"must be a dict of state_dict.*, with epoch, base, taken"):
+            stream_of(directory).load_state_dict(other)
+    with pytest.raises(ArgumentTypeError, match="epoch must be an int, not str"):
+        stream_of(directory).load_state_dict({**state, "epoch": "1"})
     with pytest.raises(OptionError, match="taken is 1000000; it must be from 0 to"):
         stream_of(directory).state_dict(taken=10**6)
     with pytest.raises(OptionError, match="rank is 2"):

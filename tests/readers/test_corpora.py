@@ -28,7 +28,7 @@ from bpe_tokenizer import (
     count,
 )
 from bpe_tokenizer.cli import main
-from bpe_tokenizer.readers import ReadOptions, find_inputs, input_kind, read_batches
+from bpe_tokenizer.readers import ReadOptions, find_inputs, find_sources, input_kind, read_batches
 from bpe_tokenizer.readers.remote import is_url
 from bpe_tokenizer.train import corpus as train_corpus
 from token_files import as_jsonl
@@ -222,6 +222,25 @@ def test_errors_of_a_file_system_name_the_url(memory: Any, monkeypatch: pytest.M
     ) as raised:
         counted("memory://bucket/a.jsonl")
     assert len(str(raised.value)) <= 300
+
+
+@pytest.mark.parametrize("rows", ["b.jsonl", "deep/b.jsonl.gz", "b.parquet", "b.json"])
+def test_a_directory_of_rows_and_other_files(rows: str, tmp_path: Path, memory: Any) -> None:
+    """A `README.md` among files of rows is no document of the corpus, unless that is said."""
+    for name in ("README.md", rows):
+        (tmp_path / "c" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "c" / name).write_bytes(b"low")
+        memory.pipe(f"/bucket/c/{name}", b"low")
+    (tmp_path / "data" / "readme.txt").write_bytes(b"low")
+    for corpus in (tmp_path / "c", "memory://bucket/c", [tmp_path / "data"]):
+        with pytest.raises(
+            CorpusError, match=r"the directory .* has \w+\.\S+, of which .*(md|txt); name the"
+        ):
+            counted(corpus)
+        with pytest.raises(CorpusError, match="of which each row is a document"):
+            find_sources(corpus, ReadOptions())
+    assert counted(tmp_path / "c", input_format="text").documents == 2
+    assert counted([tmp_path / "c" / "README.md", tmp_path / "data" / "a.jsonl"]).documents == 121
 
 
 def test_a_json_file_is_never_taken_for_text(tmp_path: Path) -> None:

@@ -26,12 +26,13 @@ from bpe_tokenizer.corpus.manifest import MANIFEST, read_json
 from bpe_tokenizer.corpus.packed_shards import PackedSequences
 from bpe_tokenizer.corpus.result import PathLike
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName
-from bpe_tokenizer.errors import CorpusError, OptionError, caller_level
+from bpe_tokenizer.errors import CorpusError, OptionError, caller_level, shorten
 
 __all__ = ["TokenDataset", "TokenStream", "permuted"]
 
 _MASKS = ("position_ids", "document_ids", "cu_seqlens", "labels")
 _SETTINGS = ("format", "dtype", "pack", "val_fraction", "tokenizer", "content")
+_STATE = ("epoch", "base", "taken", "world_size", "seed", "data")
 _ROUNDS = 6
 
 Sample = dict[str, npt.NDArray[Any]]
@@ -247,17 +248,22 @@ class TokenStream:
         """Go to a position, also one of a run with another number of ranks, which had equally many steps.
 
         Raises:
+            ArgumentTypeError: A number of it is not an integer.
             OptionError: It is not one of these samples in this order.
         """
+        if not isinstance(state, Mapping) or {*state} != {*_STATE}:
+            raise OptionError(
+                f"the state must be a dict of state_dict(), with {', '.join(_STATE)}, and is {shorten(state)}"
+            )
         expected = {"seed": self._dataset.seed, "data": self._dataset.digest}
         for name, value in expected.items():
-            if state.get(name) != value:
+            if state[name] != value:
                 raise OptionError(
-                    f"the state is of a dataset whose {name} is {state.get(name)}, not {value}; make the "
+                    f"the state is of a dataset whose {name} is {state[name]}, not {value}; make the "
                     "dataset as the run did that saved it"
                 )
-        names, samples = ("epoch", "base", "taken", "world_size"), len(self._dataset)
-        epoch, base, taken, world_size = (check_integer(name, state.get(name), 0) for name in names)
+        samples = len(self._dataset)
+        epoch, base, taken, world_size = (check_integer(name, state[name], 0) for name in _STATE[:4])
         if base + taken * world_size > samples:
             raise OptionError(f"the state is at sample {base + taken * world_size:,} of {samples:,}")
         self._dataset.set_epoch(epoch)

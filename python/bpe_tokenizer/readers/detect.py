@@ -6,6 +6,7 @@ import codecs
 import io
 import json
 import re
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
@@ -15,7 +16,7 @@ from bpe_tokenizer.options import InputFormat
 from bpe_tokenizer.readers.compression import Compression, compression_of, decompressed_chunks
 from bpe_tokenizer.readers.inputs import Input, StoredFile, open_stored
 
-__all__ = ["InputKind", "binary_kind", "input_kind", "json_state", "kind_of"]
+__all__ = ["InputKind", "binary_kind", "input_kind", "json_state", "kind_of", "refuse_mixtures"]
 
 _EXTENSIONS: dict[str, InputFormat] = {
     ".jsonl": "jsonl",
@@ -174,10 +175,39 @@ def _format_of(name: str, head: bytes, is_all: bool = False) -> InputFormat | No
 
 
 def _named(name: str) -> InputFormat | None:
+    return _EXTENSIONS.get(_extension(name))
+
+
+def _extension(name: str) -> str:
     path = PurePosixPath(name)
     if path.suffix.lower() in _COMPRESSED:
         path = path.with_suffix("")
-    return _EXTENSIONS.get(path.suffix.lower())
+    return path.suffix.lower()
+
+
+def refuse_mixtures(inputs: Iterable[Input], input_format: InputFormat | None) -> None:
+    """Refuse a directory with files of rows and others, such as a `README.md`, which would be documents too.
+
+    Args:
+        inputs: The files of a corpus. Those that were named by themselves are meant.
+        input_format: The format of all of them, if it is known.
+
+    Raises:
+        CorpusError: A directory has both.
+    """
+    found: dict[str, dict[bool, str]] = {}
+    for each in inputs if input_format is None else ():
+        if each.directory and each.size:  # `_SUCCESS` of Spark is empty
+            has_rows = _extension(each.name) in {*_EXTENSIONS, ".json"}
+            found.setdefault(each.directory, {}).setdefault(has_rows, each.name)
+    for directory, names in found.items():
+        if len(names) > 1:
+            rows, other = (PurePosixPath(names[kind]).name[-100:] for kind in (True, False))
+            raise CorpusError(
+                f"the directory {directory[:100]} has {rows}, of which each row is a document, and {other}; "
+                f"name the files to read ('DIR/**/*{rows[rows.index('.') :]}'), or read all as text with "
+                "input_format='text' (--input-format text)"
+            )
 
 
 def binary_kind(head: bytes) -> str:

@@ -36,6 +36,7 @@ class Input(NamedTuple):
         size: The stored size in bytes; 0 for standard input and pipes.
         modified: The time of the last change, in nanoseconds; 0 if there is none.
         is_regular: Whether it can be read several times, unlike standard input and pipes.
+        directory: The directory that was named instead of the file; "" if the file or a pattern was.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Input(NamedTuple):
     size: int
     modified: int
     is_regular: bool = True
+    directory: str = ""
 
     @property
     def path(self) -> Path | None:
@@ -69,7 +71,7 @@ def find_inputs(corpus: PathLike | Input | Iterable[PathLike | Input]) -> list[I
         OptionError: Standard input is named twice, nothing is named, or a path cannot be one.
 
     >>> find_inputs("-")
-    [Input(name='standard input', location=None, size=0, modified=0, is_regular=False)]
+    [Input(name='standard input', location=None, size=0, modified=0, is_regular=False, directory='')]
     """
     if isinstance(corpus, str | os.PathLike | Input):
         corpus = [corpus]
@@ -103,8 +105,9 @@ def _found(item: PathLike) -> Iterator[Input]:
         if is_url(item):
             path = local_path(item)
             if path is None:
+                directory = "" if glob.has_magic(item) else item
                 for file in find_remote(item):
-                    yield Input(file.url, file.url, file.size, file.modified)
+                    yield Input(file.url, file.url, file.size, file.modified, directory=directory)
                 return
             item = path
     yield from _files(item)
@@ -112,12 +115,13 @@ def _found(item: PathLike) -> Iterator[Input]:
 
 def _files(item: PathLike) -> Iterator[Input]:
     path = check_path("an input", item)
+    directory = ""
     if isinstance(item, str) and glob.has_magic(item) and not path.exists():
         paths = sorted(each for each in map(Path, _matches(item)) if not each.is_dir())
         if not paths:
             raise CorpusFileNotFoundError(f"no file matches {shorten(item, 160)}")
     elif path.is_dir():
-        paths = sorted(_below(path))
+        paths, directory = sorted(_below(path)), str(path)
         if not paths:
             raise CorpusError(f"the directory {path} has no files")
     else:
@@ -128,7 +132,7 @@ def _files(item: PathLike) -> Iterator[Input]:
         except FileNotFoundError:
             raise CorpusFileNotFoundError(f"there is no file {each}") from None
         if stat.S_ISREG(status.st_mode):
-            yield Input(str(each), each, status.st_size, status.st_mtime_ns)
+            yield Input(str(each), each, status.st_size, status.st_mtime_ns, directory=directory)
         else:
             yield Input(str(each), each, 0, 0, False)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bpe_tokenizer.errors import caller_level
 from bpe_tokenizer.options import ReadOptions
+from bpe_tokenizer.readers.detect import refuse_mixtures
 from bpe_tokenizer.readers.inputs import Input, PathLike, find_inputs
 from bpe_tokenizer.readers.separators import warn_of_separators
 
@@ -28,13 +29,15 @@ def find_sources(
         recognized: Special tokens that the caller finds in the text anyway.
 
     Raises:
-        CorpusError: A file does not exist, or a directory or a pattern has no file.
+        CorpusError: A file does not exist, or a directory or a pattern has no file, or a directory has
+            files of rows and others.
         OptionError: Standard input is named twice, nothing is named, or a path cannot be one.
 
     >>> [source.name == __file__ for source in find_sources(__file__, ReadOptions())]
     [True]
     """
     sources = find_inputs(corpus)
+    refuse_mixtures(sources, options.input_format)
     _warn_of_doubles(sources)
     warn_of_separators(sources, options, recognized)
     return sources

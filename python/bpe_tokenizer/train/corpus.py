@@ -22,6 +22,7 @@ from bpe_tokenizer.errors import (
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers import positions
 from bpe_tokenizer.readers.batches import DocumentBatch, TextPart, read_parts
+from bpe_tokenizer.readers.detect import refuse_mixtures
 from bpe_tokenizer.readers.inputs import Input, find_inputs
 from bpe_tokenizer.readers.opened import ChunkReader
 from bpe_tokenizer.readers.positions import SkippedRows
@@ -138,6 +139,7 @@ def count_corpus(
         )
     if files is not None:
         each = check_weights(weights, len(files)) if weights is not None else [weight] * len(files)
+        refuse_mixtures(files, options.input_format)
         warn_of_separators(files, options, special_tokens)
         if resume is not None:
             return resume(files, each)
@@ -311,6 +313,7 @@ def _count_items(
             found = _named_files(item) if isinstance(item, str) else find_inputs(_as_input(item))
             if found is None:
                 raise CorpusError(f"item {number} of the corpus names no file, as the first one does")
+            refuse_mixtures(found, options.input_format)
             if number == 0:
                 warn_of_separators(found, options, special_tokens)
             each = count_files(counter, found, [weight] * len(found), ProgressBar(None), options=options)
