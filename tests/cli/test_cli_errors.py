@@ -202,6 +202,7 @@ def test_errors_name_options_and_not_python(
             "`vocab_size` and vocab_size() and my_vocab_size",
         ),
         ("a template is 1", "a template is 1"),
+        ("too small for this val_fraction; or", "too small for this --val-fraction; or"),
     ],
 )
 def test_only_the_names_of_arguments_become_options(message: str, said: str) -> None:

@@ -39,8 +39,8 @@ from zstd_library import ZSTD
         ({"format": "llm.c", "shard_tokens": 2**31}, "from 1 to 1,073,741,312"),
         ({"on_error": "ignore"}, "on_error is 'ignore'"),
         ({"threads": 0}, "threads is 0"),
-        ({"part": 0}, "part and of belong together"),
-        ({"of": 2}, "part and of belong together"),
+        ({"part": 0}, "part=I and of=N belong together"),
+        ({"of": 2}, "part=I and of=N belong together"),
         ({"part": 2, "of": 2}, "part is 2; it must be from 0 to 1"),
         ({"part": -1, "of": 2}, "part is -1"),
         ({"part": 0, "of": 0}, "of is 0; it must be at least 1"),
@@ -170,11 +170,14 @@ def test_several_files_and_patterns(
         letters("*.csv")
     with pytest.raises(CorpusError, match="there is no file nothing"):
         letters("nothing")
-    assert letters("deep") == "cd"
+    with pytest.raises(CorpusError, match=r"the directory deep has d\.jsonl, of which .*, and c\.txt; name"):
+        letters("deep")
+    (tmp_path / "in" / "deep" / "d.jsonl").unlink()
+    assert letters("deep") == "c"
     (tmp_path / "in" / ".hidden").mkdir()
     (tmp_path / "in" / ".hidden" / "h.txt").write_text("h", encoding="utf-8")
     (tmp_path / "in" / "deep" / ".e.txt").write_text("e", encoding="utf-8")
-    assert letters(tmp_path / "in") == "xabcd"
+    assert letters(tmp_path / "in") == "xabc"
     with pytest.raises(OptionError, match="only once"):
         letters("-", "-")
     with pytest.raises(OptionError, match="no inputs"):

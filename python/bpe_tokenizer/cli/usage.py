@@ -53,6 +53,8 @@ _MEANT: Mapping[str, Sequence[str]] = {
     "--model": ("--tokenizer",),
     "--model-prefix": ("--output",),
 }
+# Neither in a path, a quotation or code, nor an argument of a call, nor a part of another name.
+_BEFORE, _AFTER = r"(?<![\w./'\"`=-])(?<!\.\.\., )", r"(?![\w/('\"`=-]|\.\w)"
 # Parts of the package's messages that name calls, and what they are on the command line.
 _PHRASES = (
     (
@@ -63,6 +65,8 @@ _PHRASES = (
     (r"[a-z_]+=\S+ \((?:on the command line: )?(--[^)]*?)(?: on the command line)?\)", r"\1"),
     (r"with_normalization\(None\), or `convert (--normalization none)`,", r"\1"),
     (r"`special_tokens` lists them; add_special_tokens\(\) adds one", "`bpe-tokenizer info` lists them"),
+    # Of the parts that `merge-manifests` joins, which has no such option.
+    (rf"{_BEFORE}val_fraction{_AFTER}", "--val-fraction"),
     # As an option, `add_special_tokens` adds BOS and EOS.
     (r"add them with add_special_tokens, |add_special_tokens adds tokens; ", ""),
     (
@@ -86,8 +90,6 @@ _SINGLE = {
 }
 # The name of a file that need not exist.
 _FILE_NAME = re.compile(r"\S+\.[A-Za-z][A-Za-z0-9]{0,4}")
-# Neither in a path, a quotation or code, nor an argument of a call, nor a part of another name.
-_BEFORE, _AFTER = r"(?<![\w./'\"`=-])(?<!\.\.\., )", r"(?![\w/('\"`=-]|\.\w)"
 # Values of a suggestion that are shown, and characters of each.
 _SHOWN, _MAX_SHOWN = 4, 40
 

@@ -196,8 +196,8 @@ def _find_inputs(
     counts = (settings.limit, settings.max_tokens, *(source.tokens for source in settings.sources))
     if in_parts and any(count is not None for count in counts):
         raise OptionError(
-            "limit, max_tokens and the tokens of a mixture count documents of the whole corpus, which a part "
-            "does not know; take a sample or epochs, or write without part"
+            "limit=N, max_tokens=N and the tokens of a mixture count documents of the whole corpus, which a "
+            "part does not know; use sample=X or epochs, or leave out part=I"
         )
     return found, settings
 
@@ -206,12 +206,11 @@ def _check_part(part: int | None, of: int | None, overwrite: bool) -> dict[str, 
     if part is None and of is None:
         return {}
     if part is None or of is None:
-        raise OptionError("part and of belong together: part=0, of=8 does the first of eight parts")
+        raise OptionError("part=I and of=N belong together: part=0, of=8 does the first of eight parts")
     count = check_integer("of", of, 1)
     number = check_integer("part", part, 0, "the parts are counted from 0", maximum=count - 1)
     if overwrite:
         raise OptionError(
-            "overwrite is not possible with part: other parts may write into the directory; remove it before "
-            "all parts"
+            "overwrite is not possible with part=I: other parts may write into the directory; remove it first"
         )
     return {"part": number, "of": count}

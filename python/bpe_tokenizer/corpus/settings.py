@@ -254,7 +254,7 @@ def _check_together(name: ShardFormatName, values: Mapping[str, Any]) -> None:
         ),
         (
             not is_packed and "pack_strategy" in given,
-            "pack_strategy has no meaning without pack; give both",
+            "pack_strategy has no meaning without pack=N; give both",
         ),
         (
             is_packed and name not in ("npy", "parquet", "mds"),
@@ -268,11 +268,11 @@ def _check_together(name: ShardFormatName, values: Mapping[str, Any]) -> None:
         ),
         (
             is_packed and "index" in given,
-            "packed sequences have no index of documents, which are cut there; write the index without pack",
+            "packed sequences have no index of documents, which are cut; leave out pack=N or index=True",
         ),
         (
             "id_field" in given and not values["index"],
-            "id_field has no meaning without index; give both",
+            "id_field has no meaning without index=True; give both",
         ),
         (
             is_chat and not is_packed and name != "olmo",
