@@ -155,10 +155,11 @@ pub fn is_printable(token: &str) -> bool {
 
 /// The bytes of a token's printable characters; `None` if a character is not the one of a byte.
 pub fn from_printable(token: &str) -> Option<Vec<u8>> {
-    token
-        .chars()
-        .map(|c| u8::try_from(*BYTES.get(c as usize)?).ok())
-        .collect()
+    let mut bytes = Vec::with_capacity(token.len());
+    for c in token.chars() {
+        bytes.push(u8::try_from(*BYTES.get(c as usize)?).ok()?);
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]

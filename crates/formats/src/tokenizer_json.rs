@@ -5,6 +5,7 @@ use crate::error::FormatError;
 use bpe_tokenizer_core::error::{quoted, shorten};
 use bpe_tokenizer_core::model::{MergeIds, Vocabulary};
 use bpe_tokenizer_core::special::AddedToken;
+use bpe_tokenizer_core::text::from_utf8;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess,
@@ -71,7 +72,7 @@ pub fn read_tokenizer_config(
 
 fn read<'a>(file: &str, data: &'a [u8], part: Part) -> crate::Result<Document<'a>> {
     let refused = |what: String| FormatError::new(file, what);
-    let text = std::str::from_utf8(data).map_err(|error| {
+    let text = from_utf8(data).map_err(|error| {
         let at = error.valid_up_to();
         refused(format!(
             "is not UTF-8: byte 0x{:02x} at offset {at}",
@@ -131,12 +132,18 @@ fn merge_ids(merges: &Merges<'_>, strings: &Vocabulary) -> Result<Vec<MergeIds>,
             })
         };
         let (left, right) = (id(left.as_bytes())?, id(right.as_bytes())?);
-        ids.push((left, right, id(&product)?));
+        // In most files, each product has the id after the one before.
+        let next = ids.last().map_or(0, |merge: &MergeIds| merge.2 + 1);
+        let is_next = strings.token(next) == Some(&product);
+        let product = if is_next { next } else { id(&product)? };
+        ids.push((left, right, product));
     }
-    let mut seen = FxHashSet::with_capacity_and_hasher(ids.len(), FxBuildHasher);
-    ids.reverse();
-    ids.retain(|&(left, right, _)| seen.insert((left, right)));
-    ids.reverse();
+    if !ids.is_sorted_by(|one, other| one.2 < other.2) {
+        let mut seen = FxHashSet::with_capacity_and_hasher(ids.len(), FxBuildHasher);
+        ids.reverse();
+        ids.retain(|&(left, right, _)| seen.insert((left, right)));
+        ids.reverse();
+    }
     Ok(ids)
 }
 
