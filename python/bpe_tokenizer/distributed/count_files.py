@@ -171,24 +171,24 @@ def piece_ranges(units: Sequence[UnitCounts], partitions: int | None) -> list[Pi
     )
     total = sum(size for _, size in places)
     count = partitions or min(max(total // _PARTITION_BYTES, 1), _MAX_PARTITIONS)
-    bounds: list[bytes] = []
+    lows = [b""]
     done = 0
     for after, size in places:
-        if done * count >= total * (len(bounds) + 1):
+        if done * count >= total * len(lows):
             # Any bytes are a bound; a piece may be long.
-            bounds.append(after[:_MAX_BOUND])
+            lows.append(after[:_MAX_BOUND])
         done += size
-    ends = [b"", *sorted(set(bounds) - {b""}), None]
+    lows = sorted(set(lows))
     documents = sum(unit.documents for unit in units)
     return [
         PieceRange(
             number,
-            low or b"",
+            low,
             high,
             documents if number == 0 else 0,
-            [part for unit in units if (part := _slice(unit, low or b"", high))],
+            [part for unit in units if (part := _slice(unit, low, high))],
         )
-        for number, (low, high) in enumerate(pairwise(ends))
+        for number, (low, high) in enumerate(zip(lows, [*lows[1:], None], strict=True))
     ]
 
 
@@ -255,7 +255,8 @@ def count_on_engine(
     path = None if output is None else check_path("output", output)
     rows = tasks.rows(source, read)
     inputs = () if rows is not None else tuple(find_sources(source, read, settings.special_tokens))
-    work = CountWork(settings, run.max_memory, path and str(path.absolute()), read, inputs)
+    directory = None if path is None else str(path.absolute())
+    work = CountWork(settings, run.max_memory, directory, read, inputs)
     if rows is not None:
         plan = None
         counted = tasks.map_rows(Bound(_count_rows, work), rows)
