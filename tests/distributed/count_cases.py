@@ -56,7 +56,7 @@ def check_counts(count: Count, directory: Path, texts: list[str]) -> None:
     files = mixed_files(directory / "corpus", texts)
     local = SETTINGS.counts().add(files)
     output = directory / "counts"
-    counts = count(directory / "corpus", SETTINGS, unit_bytes=20_000, output=output, partitions=3)
+    counts = count(files, SETTINGS, unit_bytes=20_000, output=output, partitions=3)
     assert counts == local
     paths = check_files(output, 3)
     trained = BPETokenizer().train_from_counts(paths, 400, verbose=False, special_tokens=["<|end|>"])
@@ -64,7 +64,7 @@ def check_counts(count: Count, directory: Path, texts: list[str]) -> None:
     assert trained.merges == expected.merges
     # It is finished, so nothing is done again.
     stamps = [path.stat().st_mtime_ns for path in paths]
-    again = count(directory / "corpus", SETTINGS, unit_bytes=20_000, output=output, partitions=3)
+    again = count(files, SETTINGS, unit_bytes=20_000, output=output, partitions=3)
     assert again == local
     assert [path.stat().st_mtime_ns for path in check_files(output)] == stamps
 
