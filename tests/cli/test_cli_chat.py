@@ -18,6 +18,7 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, ChatSession
 from bpe_tokenizer.cli.chat_loop import ChatLoop
+from bpe_tokenizer.display.text import printable
 from bpe_tokenizer.errors import TokenizerError
 from bpe_tokenizer.inference import free_models
 from command_line import TextResult, TextRun
@@ -102,7 +103,7 @@ def test_a_pipe_gets_each_reply_before_it_sends_more(
     said = ("One?", "Two\u2028or three?")
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
-        give_up = threading.Timer(30, process.kill)
+        give_up = threading.Timer(200, process.kill)
         give_up.start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -288,17 +289,18 @@ def test_a_conversation_at_a_terminal(server: LocalServer, directory: Path, toke
     said = server.requests[-1]["prompt"]
     assert said == tokenizer.apply_chat_template([{"role": "user", "content": "One\nmore?"}], "chatml")
     # Ctrl-C stops a reply, and not the program.
-    server.pause = 0.3
+    server.fault = "pause"
     terminal.type("Two?\n")
     while len(server.requests) < 2:
         time.sleep(0.02)
-    time.sleep(0.7)
+    begun = bytes(continuation(server.requests[-1]["prompt"], 3))
+    terminal.wait_for("".join(printable(bytes([each])) for each in begun))
     os.kill(terminal.process.pid, signal.SIGINT)
     terminal.wait_for("stopped; /undo removes the turn")
     terminal.wait_for("> ")
     assert server.has_lost_client.wait(60)
     # Before its first word it leaves no turn to take back.
-    server.pause = 3.0
+    server.fault = "silence"
     terminal.type("Two and a half?\n")
     while len(server.requests) < 3:
         time.sleep(0.02)
@@ -311,7 +313,7 @@ def test_a_conversation_at_a_terminal(server: LocalServer, directory: Path, toke
     terminal.wait_for("error: the input is not UTF-8")
     terminal.wait_for("> ")
     # An error ends neither: the turn can be said again.
-    server.pause, server.fault = 0.0, "bad ids"
+    server.fault = "bad ids"
     terminal.type("Three?\n")
     terminal.wait_for("error: ")
     terminal.wait_for("> ")

@@ -147,7 +147,9 @@ def test_a_file_that_is_cut_off_meanwhile_is_noticed(
     writer.start()
     errors = 0
     try:
-        for _ in range(60):
+        for number in itertools.count():
+            if number >= 60 and errors:
+                break
             whole.write_bytes(data)
             whole.replace(path)  # so that its size is never that of a part
             with contextlib.suppress(CorpusError):
@@ -158,7 +160,6 @@ def test_a_file_that_is_cut_off_meanwhile_is_noticed(
     finally:
         stop.set()
         writer.join()
-    assert errors > 0
 
 
 def test_the_stack_of_a_thread_may_be_small() -> None:
@@ -216,7 +217,7 @@ for form in ["NFC", "NFD", "NFKC", "NFKD"]:
     thread.start()
     child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        signal.alarm(200)
         os._exit(not tokenizer.encode(text))
     assert os.waitpid(child, 0)[1] == 0, form
     thread.join()
@@ -273,9 +274,10 @@ def test_a_signal_ends_a_call(
     path, text = tmp_path / "text", " ".join(map(str, range(2_000_000)))
     path.write_bytes(text.encode())
 
-    def call() -> float:
+    def call(timer: float = 0) -> float:
         begin = time.process_time()
         with contextlib.suppress(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_VIRTUAL, timer)
             if from_file:
                 plain_tokenizer.encode_files(path, " ", threads=threads)
             else:
@@ -285,8 +287,7 @@ def test_a_signal_ends_a_call(
     whole = call()
     before = signal.signal(signal.SIGVTALRM, signal.default_int_handler)
     try:
-        signal.setitimer(signal.ITIMER_VIRTUAL, whole / 10)
-        assert call() < 0.7 * whole
+        assert call(whole / 10) < 0.7 * whole
     finally:
         signal.signal(signal.SIGVTALRM, before)
 

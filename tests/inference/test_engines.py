@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
@@ -91,8 +92,9 @@ def leaves_no_thread(models: Models) -> Iterator[None]:
     """A loaded model may have a thread; nothing else may."""
     yield
     gc.collect()
-    ours = [thread for thread in threading.enumerate() if "inference" in thread.name]
-    assert len(ours) <= len(models.cache.models())
+    # That of a model that is gone takes a moment to end.
+    while sum("inference" in thread.name for thread in threading.enumerate()) > len(models.cache.models()):
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("text", PROMPTS)
@@ -191,7 +193,8 @@ def test_generations_leave_no_thread_of_the_system(model: LanguageModel, prompt:
     before = len(list(tasks.iterdir()))
     run_in_threads([lambda: list(model.generate(prompt, options)) for _ in range(20)])
     # Those of Python take a moment to be gone.
-    assert len(list(tasks.iterdir())) < before + 10
+    while len(list(tasks.iterdir())) >= before + 10:
+        time.sleep(0.01)
 
 
 def test_an_interrupt_ends_the_reply_alone(models: Models, model: LanguageModel, prompt: list[int]) -> None:

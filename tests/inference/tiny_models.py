@@ -96,7 +96,7 @@ def run_in_threads(work: Sequence[Callable[[], object]]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(200)
     assert not any(thread.is_alive() for thread in threads)
 
 

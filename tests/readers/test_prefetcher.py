@@ -50,9 +50,13 @@ def test_at_most_so_many_bytes_wait() -> None:
             yield size
 
     with Prefetcher(items(), lambda size: size, 8) as prefetcher:
+        while made < 3:
+            time.sleep(0.001)
         time.sleep(0.1)
         assert made == 3  # two wait, and the third is in the hand of the thread
         assert next(prefetcher) == 4
+        while made < 4:
+            time.sleep(0.001)
         time.sleep(0.1)
         assert made == 4
         assert list(prefetcher) == [4, 4, 100, 4]
@@ -112,7 +116,8 @@ def test_closing_in_the_middle_ends_all_threads(tmp_path: Path) -> None:
     for _ in range(5):
         batches = read_batches(find_inputs(paths), ReadOptions(documents="line"), threads=8)
         next(batches)
-        assert readers() > 0
+        while not readers():  # they may not have begun
+            time.sleep(0.001)
         batches.close()
         assert no_readers()
     batches = read_batches(find_inputs(paths), ReadOptions(documents="line"), threads=8)
