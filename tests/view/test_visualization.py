@@ -81,6 +81,14 @@ def test_offsets_are_those_of_the_text_as_given_where_it_is_normalised() -> None
     ]
 
 
+def test_an_added_token_that_is_found_after_normalisation(tmp_path: Path) -> None:
+    added = [hf_files.added_token(256, "<x>", special=False, normalized=True)]
+    document = hf_files.tokenizer_json(hf_files.bytes_vocab(), added=added, normalizer={"type": "NFC"})
+    shown = BPETokenizer.load(hf_files.write(tmp_path, document)).visualize("\u0344<x>")  # grows by a byte
+    assert [piece.bytes for piece in shown.pieces][-1] == b"<x>"
+    assert shown.tokens[-1].characters == (1, 4)
+
+
 def test_special_tokens_around_the_text(tmp_path: Path) -> None:
     added = [hf_files.added_token(256, "<s>"), hf_files.added_token(257, "</s>")]
     post_processor = hf_files.template("<s>", "$A", "</s>", ids={"<s>": [256], "</s>": [257]})

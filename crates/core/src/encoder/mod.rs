@@ -167,7 +167,7 @@ impl Encoder {
         let matchers = self.matchers(special)?;
         self.for_each_segment(
             text,
-            Search::new(&matchers, false, interrupt),
+            Search::new(&matchers, true, interrupt), // for the ranges of added tokens
             &mut |segment| {
                 match segment {
                     Segment::Added { found, .. } => piece(&text.as_bytes()[found.range])?,
