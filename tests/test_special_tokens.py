@@ -248,6 +248,7 @@ def test_special_tokens_can_be_added() -> None:
         ([""], ModelError, "empty"),
         ("<y>", TypeError, "not a str"),
         ([5], TypeError, "must be a str, not int"),
+        ({"<y>", "<z>"}, TypeError, "not a set"),
     ],
 )
 def test_conflicts_fail_and_change_nothing(special_tokens: Any, error: type[Exception], message: str) -> None:

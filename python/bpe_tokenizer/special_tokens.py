@@ -80,7 +80,7 @@ def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[st
 
     Raises:
         ModelError: A text is empty, a duplicate, or holds a lone surrogate.
-        ArgumentTypeError: The argument is a single `str`, or an item is not a `str`.
+        ArgumentTypeError: The argument is a single `str` or a set, or an item is not a `str`.
     """
     if isinstance(special_tokens, str):
         raise ArgumentTypeError(
@@ -89,6 +89,11 @@ def checked_tokens(special_tokens: SpecialTokens) -> Mapping[str, int] | list[st
     if isinstance(special_tokens, bytes) or not isinstance(special_tokens, Iterable):
         raise ArgumentTypeError(
             f"special_tokens must be a list or a dict, not {type(special_tokens).__name__}"
+        )
+    if isinstance(special_tokens, set | frozenset):
+        raise ArgumentTypeError(
+            "special_tokens must be a list or a dict, not a set, whose order, and so the ids, would differ "
+            "from process to process"
         )
     # A copy: what is checked here is what callers read.
     tokens = dict(special_tokens) if isinstance(special_tokens, Mapping) else items_of(special_tokens)
