@@ -146,9 +146,11 @@ def test_shared_integers_are_usual_integers() -> None:
             assert (number.bit_length(), number - 1) == (known.bit_length(), known - 1)
 
 
-@pytest.mark.parametrize("ids", ["hi", b"hi", None, 1.5, [1.5], ["a"], [None], np.array([1.5]), [[1, 2]]])
+@pytest.mark.parametrize(
+    "ids", ["hi", b"hi", bytearray(b"hi"), None, 1.5, [1.5], ["a"], [None], np.array([1.5]), [[1, 2]]]
+)
 def test_ids_of_the_wrong_type_are_a_type_error(tokenizer: BPETokenizer, ids: Any) -> None:
-    for decode in (tokenizer.decode, tokenizer.decode_bytes):
+    for decode in (tokenizer.decode, tokenizer.decode_bytes, tokenizer.convert_ids_to_tokens):
         with pytest.raises(TypeError):
             decode(ids)
     with pytest.raises(TypeError, match="decode_batch"):
@@ -219,6 +221,7 @@ def test_tokens_and_ids_convert(tokenizer: BPETokenizer) -> None:
     assert tokenizer.convert_tokens_to_ids(["a", "日", "a"]) == [97, -1, 97]
     assert tokenizer.convert_ids_to_tokens(257) == "<|eos|>"
     assert tokenizer.convert_ids_to_tokens(np.array([97, 32])) == ["a", "Ġ"]
+    assert tokenizer.convert_ids_to_tokens([np.array(97)]) == ["a"]  # as an item of a tensor is
     assert tokenizer.convert_ids_to_tokens([5000, -1, 2**40, 97]) == ["", "", "", "a"]
     assert tokenizer.convert_ids_to_tokens(-1) == ""
 
@@ -293,3 +296,5 @@ def test_an_error_of_a_batch_names_the_row(wrong: Any, threads: int, plain_token
     batch = [[1], [2, 3], [4, wrong], [wrong]]
     with pytest.raises((UnknownIdError, ArgumentTypeError), match=r"^row 2: .* at position 1"):
         plain_tokenizer.decode_batch(batch, threads=threads)
+    with pytest.raises(ArgumentTypeError, match="item 2 of the batch"):
+        plain_tokenizer.decode_batch([[1], [2], wrong])

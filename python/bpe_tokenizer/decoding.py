@@ -75,7 +75,7 @@ def to_ids(ids: Any) -> int | Sequence[int]:
         ids = ids.tolist()
         if isinstance(ids, list) and ids and isinstance(ids[0], list):
             raise ArgumentTypeError("ids have more than one dimension; decode_batch() takes rows of ids")
-    if isinstance(ids, Iterable) and not isinstance(ids, str | bytes):
+    if isinstance(ids, Iterable) and not isinstance(ids, str | bytes | bytearray):
         return items_of(ids)
     try:
         return operator.index(ids)
@@ -136,7 +136,10 @@ def id_rows(batch: Iterable[Any]) -> list[Row]:
     if isinstance(batch, str | bytes) or not isinstance(batch, Iterable):
         raise ArgumentTypeError(f"a batch must be an iterable of rows of ids, not {type(batch).__name__}")
     for number, ids in enumerate(items_in_turn(batch)):
-        row = _row_or_id(ids)
+        try:
+            row = _row_or_id(ids)
+        except ArgumentTypeError as error:
+            raise ArgumentTypeError(f"item {number} of the batch: {error}") from None
         if isinstance(row, int):
             raise ArgumentTypeError(
                 f"item {number} of the batch is an id, not a row of ids; decode() takes one row"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import operator
 import os
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
@@ -919,7 +920,7 @@ class BPETokenizer(_core.Tokenizer):
         if isinstance(values, int):
             return strings.get(values, "")
         try:
-            return [strings.get(token_id, "") for token_id in values]
+            return [strings.get(token_id, "") for token_id in map(operator.index, values)]
         except TypeError:
             raise ArgumentTypeError("ids must be integers, in a list of one dimension") from None
 
