@@ -123,6 +123,7 @@ def test_arrays(tokenizer: BPETokenizer) -> None:
         ({"truncation_side": "up"}, OptionError, "truncation_side is 'up'"),
         ({"padding": True, "pad_to_multiple_of": 0}, OptionError, "pad_to_multiple_of is 0"),
         ({"max_length": 0}, OptionError, "max_length is 0"),
+        ({"padding": "max_length", "max_length": int(1e30)}, OptionError, "it must be from 1 to 16,777,216"),
         ({"max_length": "5"}, TypeError, "max_length must be an int, not str"),
         ({"max_length": True}, TypeError, "max_length must be an int, not bool"),
         ({"return_tensors": "np"}, OptionError, "rows of one length.*1 to 2 ids.*padding=True"),

@@ -209,6 +209,9 @@ def test_padding_afterwards(letters: BPETokenizer) -> None:
     for wrong, message in wrongs:
         with pytest.raises((OptionError, ArgumentTypeError), match=message):
             letters.pad(wrong)
+    for score in (0.7, "1", 2**63):
+        with pytest.raises(OptionError, match=r"columns of integers .* 'score' is another"):
+            letters.pad([{"input_ids": [1], "score": score}], return_tensors="np")
     with pytest.raises(
         OptionError, match="pad_to_multiple_of is 4294967296; it must be from 1 to 16,777,216"
     ):

@@ -71,7 +71,7 @@ _PADDING: Mapping[str, Any] = {
 # Items of a column that `repr` shows.
 _SHOWN = 8
 # A larger one is a mistake, and its rows would not fit into memory.
-_MAX_MULTIPLE = 1 << 24
+_MAX_PADDED = 1 << 24
 # A notebook keeps its outputs, so it shows the first tokens of a long result.
 _HTML_TOKENS = 256
 
@@ -328,14 +328,15 @@ class BatchOptions:
         check_choice("padding_side", self.padding_side, ("right", "left"))
         check_choice("truncation_side", self.truncation_side, ("right", "left"))
         if self.pad_to_multiple_of is not None:
-            check_integer("pad_to_multiple_of", self.pad_to_multiple_of, 1, maximum=_MAX_MULTIPLE)
+            check_integer("pad_to_multiple_of", self.pad_to_multiple_of, 1, maximum=_MAX_PADDED)
         if self.max_length is None:
             if self.truncation:
                 raise OptionError("truncation=True needs max_length, the number of ids to cut to")
             if self.padding == "max_length":
                 raise OptionError("padding='max_length' needs max_length, the number of ids to fill up to")
             return
-        check_integer("max_length", self.max_length, 1)
+        most = _MAX_PADDED if self.padding == "max_length" else None
+        check_integer("max_length", self.max_length, 1, maximum=most)
         if self.truncation and self.max_length < self.added:
             raise OptionError(
                 f"max_length={shorten(self.max_length)} leaves no room for the {self.added} ids that "
@@ -608,12 +609,17 @@ def to_columns(columns: Mapping[str, list[Any]], return_tensors: ReturnTensors |
     if return_tensors is None:
         return dict(columns)
     _common_width(np.array([len(row) for row in columns["input_ids"]], dtype=np.int64), 0)
-    try:
-        arrays = {name: np.array(rows, dtype=np.int64) for name, rows in columns.items()}
-    except (TypeError, ValueError, OverflowError):
-        raise OptionError(
-            "return_tensors needs columns of integers with rows of one length; leave out the other columns"
-        ) from None
+    arrays: dict[str, npt.NDArray[np.int64]] = {}
+    for name, rows in columns.items():
+        try:
+            array = np.array(rows)
+            # "safe": numbers with a fraction do not lose it.
+            arrays[name] = array.astype(np.int64, casting="safe" if array.size else "unsafe", copy=False)
+        except (TypeError, ValueError, OverflowError):
+            raise OptionError(
+                f"return_tensors needs columns of integers with rows of one length, and {shorten(name)} is "
+                "another; leave it out"
+            ) from None
     return to_tensors(arrays) if return_tensors == "pt" else arrays
 
 
