@@ -127,6 +127,8 @@ def test_pairs(letters: BPETokenizer) -> None:
     for message, options in wrong.items():
         with pytest.raises(OptionError, match=message):
             call("abcd", text_pair="xyz", **{"max_length": 2, **options})
+    with pytest.raises(OptionError, match="cuts text_pair, but there is none"):
+        call("abcd", truncation="only_second", max_length=2)
     with pytest.raises(OptionError, match="text_pair has 1 texts for 2"):
         letters.encode_batch(["a", "b"], text_pair=["c"])
     with pytest.raises(ArgumentTypeError, match="text_pair expects a list of str"):

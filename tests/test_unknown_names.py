@@ -19,6 +19,13 @@ PUBLIC = [name for name in dir(BPETokenizer) if not name.startswith("_")]
 CALLS = [name for name in [*PUBLIC, "__call__", "__init__"] if callable(getattr(BPETokenizer, name))]
 
 
+class Own(BPETokenizer):
+    padding_side = "right"
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        return self.encode(text)
+
+
 def test_a_tokenizer_lists_what_it_has() -> None:
     tokenizer = tiny("a|b")
     assert {"encode", "train", "vocab", "eos_token"} <= {*PUBLIC}
@@ -51,17 +58,12 @@ def test_a_name_that_a_tokenizer_does_not_have(name: str) -> None:
 
 
 def test_a_class_derived_from_the_tokenizer_has_attributes() -> None:
-    class Own(BPETokenizer):
-        padding_side = "right"
-
-        def encode_ordinary(self, text: str) -> list[int]:
-            return self.encode(text)
-
     own = Own().train("low low", 257, verbose=False)
     own.padding_side = "left"
     assert own.encode_ordinary("a") == [97]
     assert {"padding_side", "encode_ordinary"} <= {*dir(own)}
     assert (copy.copy(own).padding_side, Own.padding_side) == ("left", "right")
+    assert pickle.loads(pickle.dumps(own)).padding_side == "left"
     tokenizer = tiny("a|b")
     assert weakref.ref(tokenizer)() is tokenizer
     assert (

@@ -1089,7 +1089,7 @@ class BPETokenizer(_core.Tokenizer):
         added = compiled.added_ids(add_special_tokens)
         shape = pick(results.BatchOptions, options, padding, truncation, max_length, *added, compiled.pad_id)
         shape.warn_if_unused()
-        if not row.is_plain:
+        if not row.is_plain or truncation == "only_second":  # which needs a pair
             from bpe_tokenizer import rows
 
             encoder, pair = rows.RowEncoder(compiled, allowed_special, row), row.text_pair
@@ -2318,11 +2318,12 @@ class BPETokenizer(_core.Tokenizer):
         hashes bytes a hundred times faster than the parts.
         """
         state = self._state
+        attributes = getattr(self, "__dict__", None)  # of a class derived from this one
         if not isinstance(state, CompiledModel):
-            return type(self), tuple(state)
+            return type(self), tuple(state), attributes
         model = state.model
         parts = (model.core, dict(model.named_tokens), model.post_processor, dict(model.config))
-        return _from_parts, (type(self), _pickled(parts))
+        return _from_parts, (type(self), _pickled(parts)), attributes
 
     def __copy__(self) -> Self:
         """Return a tokenizer that shares the state, which is immutable."""
