@@ -64,8 +64,13 @@ def test_threads_processes_forks_and_signals(tmp_path: Path) -> None:
     finished: list[Process] = []
     end = time.monotonic() + SECONDS
     next_kill = time.monotonic() + SECONDS / 3
+
+    def seen(name: str) -> int:
+        return sum(worker.lines[-1][name] for worker in finished + running if worker.lines)
+
     try:
-        while time.monotonic() < end:
+        # A busy machine needs longer for some of each.
+        while time.monotonic() < end or not all(map(seen, ("done", "forks", "signals", "interrupted"))):
             while len(running) < WORKERS:
                 running.append(Process(tmp_path / str(started)))
                 started += 1
@@ -95,8 +100,6 @@ def test_threads_processes_forks_and_signals(tmp_path: Path) -> None:
         if worker.lines
     ]
     print(json.dumps(summary))
-    for name in ("done", "forks", "signals", "interrupted"):
-        assert sum(each[name] for each in summary) > 0, summary
     for worker in running:
         memory = [line["bytes"] for line in worker.lines]
         quarter = len(memory) // 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -155,13 +156,18 @@ def test_a_missing_file(tmp_path: Path) -> None:
         ),
         ("exit()\n", "answers.py: line 1: the code ends the program"),
         ("import os\nos._exit(0)\n", "answers.py: the code ends Python"),
-        ("x = 1\nwhile x:\n    x = 2\n", "answers.py: line [23]: the code still runs after 0.3 seconds"),
+        ("x = 1\nwhile x:\n    x = 2\n", "answers.py: line [23]: the code still runs after "),
         ("x = '\0'\n", "answers.py: .*null bytes"),
     ],
 )
 def test_a_file_that_cannot_be_loaded(code: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(AnswerFileError, match=message) as caught:
-        results(tmp_path, code, seconds=0.3 if "while" in code else 60)
+    # On a busy machine, a short limit can pass before the code runs.
+    for seconds in (0.3, 3, 30) if "while" in code else (60,):
+        with pytest.raises(AnswerFileError) as caught:
+            results(tmp_path, code, seconds)
+        if found := re.search(message, str(caught.value)):
+            break
+    assert found, str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -203,11 +209,19 @@ def {SECOND}(*arguments):
     # The name of the file is written with escapes by `faulthandler`, which also shortens it.
     directory = tmp_path / ("é" * 90)
     directory.mkdir()
-    found = results(directory, code, seconds=0.4)
+    found: dict[str, Result] = {}
+    # On a busy machine, a short limit can pass before the code runs.
+    for seconds in (0.4, 4, 40):
+        with contextlib.suppress(AnswerFileError):
+            found = results(directory, code, seconds)
+            if all(found[name].message.startswith("line ") for name in (FIRST, SECOND)):
+                break
     assert found[FIRST].message.startswith("line ")
     assert int(found[FIRST].message.split()[1].rstrip(":")) in range(4, 9)
-    assert found[FIRST].message.endswith("the code still runs after 0.4 seconds; does a loop never end?")
-    assert found[SECOND].message.startswith("line 10: the code still runs after 0.4 seconds")
+    assert found[FIRST].message.endswith(
+        f"the code still runs after {seconds} seconds; does a loop never end?"
+    )
+    assert found[SECOND].message.startswith(f"line 10: the code still runs after {seconds} seconds")
     assert [each for each in found if each not in (FIRST, SECOND)] != []
 
 

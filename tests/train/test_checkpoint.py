@@ -204,13 +204,24 @@ def test_what_a_kill_left_is_cleared(tmp_path: Path, corpus: list[Path]) -> None
     assert not any(path.exists() for path in left)
 
 
+STOPS_ITSELF = """
+import os, signal
+from bpe_tokenizer.train import checkpoint
+save_counts = checkpoint.save_counts
+
+def save_and_stop(*arguments, **options):
+    save_counts(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+checkpoint.save_counts = save_and_stop
+"""
+
+
 def test_a_stopped_run_keeps_its_checkpoint(tmp_path: Path, corpus: list[Path]) -> None:
     directory = tmp_path / "run"
-    command = [sys.executable, "-c", PROGRAM, str(directory), "", *map(str, corpus)]
+    command = [sys.executable, "-c", STOPS_ITSELF + PROGRAM, str(directory), "", *map(str, corpus)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as first:
-        while first.poll() is None and not (directory / "pieces.counts").exists():
-            time.sleep(0.001)
-        first.send_signal(signal.SIGSTOP)
+        os.waitpid(first.pid, os.WUNTRACED)
         with pytest.raises(WriteError, match=f"run is in use by process {first.pid} on"):
             trained(corpus, directory)
         first.kill()
