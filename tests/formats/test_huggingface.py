@@ -14,6 +14,7 @@ import bpe_tokenizer
 import gguf_files
 from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, OptionError, PostProcessor, _core
 from bpe_tokenizer.formats import hub, huggingface
+from bpe_tokenizer.formats.huggingface.pre_tokenizer import PUNCTUATION, write_pre_tokenizer
 from bpe_tokenizer.model import (
     Decoder,
     Metaspace,
@@ -28,6 +29,7 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hf_files import (
     BYTE_LEVEL,
     FUSE,
+    LLAMA3_REGEX,
     SIZE,
     added_token,
     byte_level,
@@ -36,7 +38,9 @@ from hf_files import (
     good_characters,
     read,
     round_trip,
+    sequence,
     small_model,
+    split,
     tokenizer_json,
     write,
 )
@@ -148,6 +152,26 @@ SPLITS = [
 )
 def test_settings_come_back(settings: dict[str, Any], tmp_path: Path) -> None:
     round_trip(small_model(**settings), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("step", "written"),
+    [
+        (Split(pattern=f"[{PUNCTUATION}]"), {"type": "Punctuation", "behavior": "Isolated"}),
+        (Split(pattern=f"[{PUNCTUATION}]+"), {"type": "Punctuation", "behavior": "Contiguous"}),
+        (Split(pattern=r"\s", behavior="Removed"), {"type": "WhitespaceSplit"}),
+        (Split(pattern=r"a\.b"), split("a.b", "String")),
+    ],
+)
+def test_a_step_is_written_in_its_shortest_form(step: Split, written: Any) -> None:
+    assert write_pre_tokenizer([step], in_bytes=False) == written
+
+
+def test_a_step_that_removes_what_no_text_has_is_its_pattern(tmp_path: Path) -> None:
+    """As Phi 4's: so the pattern is known by its name."""
+    step = split(LLAMA3_REGEX, behavior="Removed", invert=True)
+    model = huggingface.load(write(tmp_path, tokenizer_json(bytes_vocab(), pre_tokenizer=sequence(step))))
+    assert model.core.split_patterns == [LLAMA3_REGEX]
 
 
 def characters_model(*added: AddedToken, **settings: Any) -> Model:

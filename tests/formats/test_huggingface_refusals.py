@@ -32,6 +32,7 @@ from hf_files import (
     without,
     write,
 )
+from small_tokenizers import characters_model
 
 
 def without_bytes(**changes: Any) -> dict[str, Any]:
@@ -71,6 +72,11 @@ def first_step(kind: str, **fields: Any) -> Change:
 
 def metaspace(**fields: Any) -> Change:
     return at(*PRE, 0, to=METASPACE | fields)
+
+
+def bert(**fields: Any) -> Change:
+    step = {"type": "BertProcessing", "cls": ["<eos>", 257], "sep": ["<eos>", 257]}
+    return at("post_processor", to=step | fields)
 
 
 def regex(pattern: str) -> Change:
@@ -176,6 +182,14 @@ REFUSED: list[tuple[Change, str]] = [
     (at(*DECODER, to=[BYTE_LEVEL, BYTE_LEVEL]), "decoder: has 2 steps"),
     (at(*POST, "type", to="Magic"), r"post_processor.processors\[1\].type: 'Magic' is not supported"),
     (at(*POST, "single", to=[]), r"processors\[1\].single: holds Sequence A 0 times"),
+    (
+        at("post_processor", to=template("$A", "$A", ids={})),
+        r"post_processor\.single: holds Sequence A 2 times",
+    ),
+    (bert(cls=["a"]), r"cls: .* must be a token and its id"),
+    (bert(cls=[1, 1]), r"cls\[0\]: must be a string"),
+    (bert(sep=["b", 999]), r"sep\[1\]: 999 is not the id of"),
+    (without(*POST, "single"), r"single: is missing"),
     (at(*POST, "single", 1, "Sequence", "id", to="B"), r"single\[1\].Sequence.id: 'B' must be A, the only"),
     (at(*POST, "single", 0, to={"Other": 1}), r"single\[0\]: \{'Other': 1\} must be a Sequence or a Spec"),
     (at(*POST, "special_tokens", to={}), r"processors\[1\].special_tokens.<bos>: is missing"),
@@ -189,6 +203,9 @@ REFUSED_CHARACTERS: list[tuple[Change, str]] = [
     (at(*DECODER, to=[FUSE, TO_SPACE]), r"decoders\[1\]: Replace is not supported here"),
     (at(*DECODER, to=[TO_SPACE, STRIP]), r"decoders\[1\]: Strip is not supported here"),
     (at(*DECODER, to=[TO_SPACE, METASPACE]), r"decoders\[1\]: Metaspace is not supported here"),
+    (at(*DECODER, to=[TO_SPACE, TO_SPACE]), r"decoders\[1\]: Replace is not supported here"),
+    (at(*DECODER, to=[FUSE, STRIP, FUSE]), r"decoders\[2\]: Fuse is not supported here"),
+    (at("decoder", to=METASPACE | {"replacement": "ab"}), r"replacement: 'ab' must be one character"),
     (at(*DECODER, 0, "content", to="_"), r"decoders\[0\].content: '_' is not supported in a decoder"),
     (at(*DECODER, 0, "pattern", "String", to="▁▁"), r"decoders\[0\].pattern: .* is not supported in a dec"),
     (at(*DECODER, 0, "pattern", to={"Regex": "a+"}), r"decoders\[0\].pattern: .* is not supported in a dec"),
@@ -401,6 +418,10 @@ NO_JSON = "the model's config cannot be written"
         (steps(OF_BYTES, SPLIT), AT_THIS_POSITION.format("Split")),
         (steps(OF_BYTES, METASPACES), AT_THIS_POSITION.format("Metaspace")),
         (small_model(decoder=Decoder("_")), OF_CHARACTERS),
+        (
+            Model(characters_model(decoder=Decoder("▁", True, "first"))),
+            r"^decoder: tokenizer\.json cannot hold",
+        ),
         *((Model(core), "^keeps_gaps: tokenizer.json cannot hold it") for core in KEEPING_GAPS),
         (small_model(AddedToken("a", 900)), "'a' has the id 900, but a token .* same spelling has 97"),
         (small_model(AddedToken("é", SIZE)), "'é' has the id 256, but a token .* same spelling has 233"),

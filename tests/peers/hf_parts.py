@@ -106,6 +106,8 @@ PRE_TOKENIZERS: dict[str, Any] = {
     "delimiter": {"type": "CharDelimiterSplit", "delimiter": "e"},
     "bert": {"type": "BertPreTokenizer"},
     "fixed": {"type": "FixedLength", "length": 3},
+    "fixed to one": {"type": "FixedLength", "length": 1},
+    "fixed to the longest": {"type": "FixedLength", "length": 1000},
     "fixed by default": {"type": "FixedLength"},
     "several": steps(
         "p", SPACES, {"type": "Punctuation"}, digits(True), split("o", "String", "MergedWithNext")
@@ -133,6 +135,7 @@ METASPACES: dict[str, Any] = {
 }
 BYTE_LEVELS: dict[str, Any] = {
     "gpt2": byte_level(),
+    "older": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False},
     "prefix space": byte_level(add_prefix_space=True),
     "prefix space alone": byte_level(add_prefix_space=True, use_regex=False),
     "bytes alone": NO_REGEX,
@@ -185,6 +188,8 @@ DECODERS: dict[str, Any] = {
     "replace alone": TO_SPACE,
     "fallback": steps("d", FALLBACK, FUSE),
     "strip": steps("d", TO_SPACE, FUSE, STRIP_ONE),
+    "strip alone": steps("d", FUSE, STRIP_ONE),
+    "strip nothing": steps("d", FUSE, STRIP_ONE | {"start": 0}),
     "metaspace": metaspace("first"),
     "metaspace never": metaspace("never"),
     "metaspace never and bytes": steps("d", metaspace("never"), FALLBACK, FUSE, STRIP_ONE),
@@ -293,8 +298,10 @@ def parts() -> dict[str, Build]:
     for name, step in post_processors(*ids).items():
         result[f"bytes, post-processor {name}"] = partial(of_bytes, post_processor=step)
     result["bytes, a decoder in a sequence"] = partial(of_bytes, decoder=steps("d", byte_level()))
+    # The library decodes what normalisation makes of an added token, so none is normalised.
+    kept = added(characters()[0], "<unk>", *SMALL_ADDED[:-1])
     for name, step in DECODERS.items():
-        build = partial(small_characters, decoder=step, normalizer=LLAMA_NORMALIZER)
+        build = partial(small_characters, decoder=step, normalizer=LLAMA_NORMALIZER, added=kept)
         result[f"characters, decoder {name}"] = build
     return result | vocabularies() | flagged()
 

@@ -24,8 +24,16 @@ if TYPE_CHECKING:
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 
 from peers.hf_compare import assert_same_ids  # noqa: E402
-from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS, metaspace  # noqa: E402
-from peers.hf_parts import NORMALIZERS, parts, random_file, replace  # noqa: E402
+from peers.hf_kinds import CHARACTER_MODELS, NO_REGEX, REAL_MODELS, metaspace, steps  # noqa: E402
+from peers.hf_parts import (  # noqa: E402
+    BYTE_LEVELS,
+    NORMALIZERS,
+    PRE_TOKENIZERS,
+    of_bytes,
+    parts,
+    random_file,
+    replace,
+)
 from peers.hf_vocabularies import MIXED, sample, trained  # noqa: E402
 
 pytestmark = pytest.mark.peer
@@ -251,6 +259,24 @@ def test_parts(name: str, tmp_path: Path) -> None:
     assert_saved_means_the_same(pair, tmp_path, some[::3])
 
 
+# Every day, for a sample may not have what is read as something else.
+def test_every_step_cuts_as_in_the_library(tmp_path: Path) -> None:
+    cuts = [steps("p", step, NO_REGEX) for step in PRE_TOKENIZERS.values()] + [*BYTE_LEVELS.values()]
+    for step in cuts:
+        _, theirs, ours = both(tmp_path, of_bytes(added=[], pre_tokenizer=step))
+        encoder = _core.Encoder(ours.model.core)
+        for text in SHORT:
+            expected = [piece for piece, _ in theirs.pre_tokenizer.pre_tokenize_str(text)]
+            assert [_core.to_printable(piece) for piece in encoder.pieces(text)] == expected, (step, text)
+
+
+def test_every_other_part_on_a_few_texts(tmp_path: Path) -> None:
+    kinds = "normalizer|metaspace|decoder|post-processor"
+    builds = [build for name, build in PARTS.items() if re.search(kinds, name)]
+    for build in (*builds, CHARACTER_MODELS["old tinyllama"]):
+        assert_same(both(tmp_path, build()), SHORT)
+
+
 @pytest.mark.sampled(0.16)
 @pytest.mark.parametrize("name", [*PARTS, *CHARACTER_MODELS])
 def test_streams(name: str, tmp_path: Path) -> None:
@@ -291,7 +317,7 @@ def test_many_random_files(tmp_path: Path) -> None:
 
 # What changes characters by properties that Unicode adds to.
 BY_PROPERTY = ["Lowercase", "Nmt", "strip left right"]
-PRE_TOKENIZERS = ["Whitespace", "WhitespaceSplit", "BertPreTokenizer", "Punctuation"]
+SPLIT_BY_PROPERTY = ["Whitespace", "WhitespaceSplit", "BertPreTokenizer", "Punctuation"]
 
 
 def assert_same_on_every_character(pair: Pair) -> None:
@@ -308,7 +334,7 @@ def test_normalizers_on_every_character(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", PRE_TOKENIZERS)
+@pytest.mark.parametrize("kind", SPLIT_BY_PROPERTY)
 def test_pre_tokenizers_on_every_character(kind: str, tmp_path: Path) -> None:
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
     steps = {"type": "Sequence", "pretokenizers": [{"type": kind}, byte_level]}
