@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import pickle
 import sys
 from collections.abc import Callable, Iterator
@@ -13,12 +12,11 @@ from typing import Any
 import pytest
 
 import bpe_tokenizer.compat.tiktoken as tiktoken
-from bpe_tokenizer import FormatError, HubError, OptionError, _core
-from bpe_tokenizer.compat.tiktoken import load, model, registry
-from bpe_tokenizer.formats.tiktoken.published import PUBLISHED, PublishedEncoding, PublishedFile
+from bpe_tokenizer import FormatError, HubError, OptionError
+from bpe_tokenizer.compat.tiktoken import load, registry
+from bpe_tokenizer.formats.tiktoken.published import PublishedEncoding, PublishedFile
 from bpe_tokenizer.formats.tiktoken.ranks import write_ranks
-from bpe_tokenizer.patterns import NAMED_PATTERNS
-from tiktoken_files import END, PATTERN, FileServer, bytes_and, running
+from tiktoken_files import END, PATTERN, FileServer, bytes_and, gpt2_files, running
 
 # -- encodings by name ----------------------------------------------------------------------------------
 
@@ -126,34 +124,12 @@ def test_a_broken_plugin_is_named(plugin: Callable[[str], None], text: str, prob
             tiktoken.list_encoding_names()
 
 
-def test_the_published_encodings_are_listed() -> None:
-    assert tiktoken.list_encoding_names()[: len(PUBLISHED)] == [
-        "gpt2",
-        "r50k_base",
-        "p50k_base",
-        "p50k_edit",
-        "cl100k_base",
-        "o200k_base",
-        "o200k_harmony",
-    ]
-    for published in PUBLISHED.values():
-        assert any(published.split_pattern in named.patterns for named in NAMED_PATTERNS.values())
-    for name, size in (("gpt2", 50257), ("p50k_base", 50281), ("o200k_harmony", None)):
-        assert PUBLISHED[name].explicit_n_vocab == size
-
-
 def test_an_unknown_model_is_a_key_error() -> None:
     for call in (tiktoken.encoding_name_for_model, tiktoken.encoding_for_model):
         with pytest.raises(KeyError) as caught:
             call("gpt-none")
         assert isinstance(caught.value, OptionError)
         assert str(caught.value).startswith("unknown model 'gpt-none'")
-
-
-def test_a_longer_beginning_comes_first() -> None:
-    beginnings = list(model.MODEL_PREFIX_TO_ENCODING)
-    for index, beginning in enumerate(beginnings):
-        assert not any(beginning.startswith(earlier) for earlier in beginnings[:index])
 
 
 # -- rank files and the cache ---------------------------------------------------------------------------
@@ -200,26 +176,18 @@ def test_other_addresses_need_blobfile(monkeypatch: pytest.MonkeyPatch) -> None:
         load.dump_tiktoken_bpe(RANKS, "az://somewhere/file")
 
 
-def data_gym(tmp_path: Path, merges: str, ids: dict[str, int] | None = None) -> tuple[str, str]:
-    order = sorted(range(256), key=lambda byte: _core.to_printable(bytes([byte])))
-    tokens = [_core.to_printable(bytes([byte])) for byte in order] + ["ab", "Ġab", "<|endoftext|>"]
-    listed = {token: token_id for token_id, token in enumerate(tokens)} | (ids or {})
-    (tmp_path / "vocab.bpe").write_text(merges, encoding="utf-8")
-    (tmp_path / "encoder.json").write_text(json.dumps(listed), encoding="utf-8")
-    return str(tmp_path / "vocab.bpe"), str(tmp_path / "encoder.json")
-
-
 def test_gpt2s_two_files_are_ranks(tmp_path: Path) -> None:
-    merges = "#version: 0.2\na b\nĠ ab\n"
-    files = data_gym(tmp_path, merges)
-    ranks = load.data_gym_to_mergeable_bpe_ranks(*files)
-    assert len(ranks) == 258
-    assert (ranks[b"!"], ranks[b"ab"], ranks[b" ab"]) == (0, 256, 257)
-    first, second = (hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files)
-    assert load.data_gym_to_mergeable_bpe_ranks(*files, first, second) == ranks
+    places = tmp_path / "vocab.bpe", tmp_path / "encoder.json"
+    for place, data in zip(places, gpt2_files(), strict=True):
+        place.write_bytes(data)
+    files = [str(place) for place in places]
+    first, second = (hashlib.sha256(data).hexdigest() for data in gpt2_files())
+    ranks = load.data_gym_to_mergeable_bpe_ranks(*files, first, second)
+    assert (len(ranks), ranks[b"!"], ranks[b"abc"]) == (258, 0, 257)
+    assert load.data_gym_to_mergeable_bpe_ranks(*files) == ranks
     with pytest.raises(ValueError, match="SHA-256"):
         load.data_gym_to_mergeable_bpe_ranks(*files, second)
-    files = data_gym(tmp_path, merges, {"!": 1, '"': 0})
+    places[1].write_bytes(gpt2_files()[1].replace(b'"!": 0', b'"!": 1').replace(b'"\\"": 1', b'"\\"": 0'))
     with pytest.raises(ValueError, match=r"encoder\.json: the token b'[!\"]' has the id"):
         load.data_gym_to_mergeable_bpe_ranks(*files)
     clobbered = load.data_gym_to_mergeable_bpe_ranks(*files, clobber_one_byte_tokens=True)

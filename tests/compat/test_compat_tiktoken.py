@@ -41,28 +41,6 @@ def expected(ranks: dict[bytes, int], pattern: str, text: str) -> list[int]:
     return ids
 
 
-LETTERS = st.text("abc ", max_size=12)
-
-
-TOKENS = st.lists(st.text("abc ", min_size=2, max_size=5), unique=True, max_size=12)
-
-
-@pytest.mark.parametrize("pattern", [r"\w+|\s+", r" ?\w+", "[ab]+|c+(?! )"])
-@given(tokens=TOKENS.flatmap(st.permutations), texts=st.lists(LETTERS, min_size=1), before=st.booleans())
-def test_ids_are_those_of_the_definition(
-    pattern: str, tokens: list[str], texts: list[str], before: bool
-) -> None:
-    single = [bytes([byte]) for byte in range(256)]
-    joined = [token.encode() for token in tokens]
-    sorted_tokens = joined + single if before else single + joined
-    ranks = {token: 3 * index for index, token in enumerate(sorted_tokens)}
-    ours = encoding(pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
-    rows = [expected(ranks, pattern, text) for text in texts]
-    assert [ours.encode(text) for text in texts] == rows
-    assert ours.encode_batch(texts) == ours.encode_ordinary_batch(texts) == rows
-    assert [ours._encode_only_native_bpe(text) for text in texts] == rows
-
-
 @given(
     tokens=st.lists(st.text("abc", min_size=1, max_size=4), unique=True, min_size=1),
     text=st.text("abc", max_size=9),

@@ -24,14 +24,7 @@ from bpe_tokenizer.model import Metaspace, PlainNormalizer, PrefixSpace, Replace
 from bpe_tokenizer.reference import CharBPETokenizer, NaiveBPETokenizer, RegexBPETokenizer
 from hostile import hostile_texts
 from lesson import trained_on
-from small_tokenizers import characters_model
-
-BYTES = {byte: bytes([byte]) for byte in range(256)}
-
-
-def contents(model: Model) -> Any:
-    core = model.core.__getnewargs_ex__()
-    return core, dict(model.named_tokens), model.post_processor, dict(model.config)
+from small_tokenizers import BYTES, characters_model, contents
 
 
 def check_refused(path: Path, changes: dict[str, Any], message: str) -> None:
@@ -88,21 +81,11 @@ def test_everything_comes_back(name: str, tmp_path: Path) -> None:
         assert ours.encode(text, True, "all") == theirs.encode(text, True, "all")
 
 
-def test_a_trained_tokenizer_comes_back(tokenizer: BPETokenizer, tmp_path: Path) -> None:
-    tokenizer.export(tmp_path / "x.json", "base64-json")
-    again = BPETokenizer.load(tmp_path / "x.json", "base64-json")
-    assert contents(again.model) == contents(tokenizer.model)
-    saved = json.loads((tmp_path / "x.json").read_bytes())
-    assert saved["vocab"]["97"] == "YQ=="
-    assert (saved["format"], saved["version"]) == ("bpe_tokenizer", 1)
-    tokenizer.export(tmp_path / "y.json", "base64-json")
-    assert (tmp_path / "x.json").read_bytes() == (tmp_path / "y.json").read_bytes()
-
-
 def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     base64_json.save(MODELS["bytes"], tmp_path / "x.json")
     saved = json.loads((tmp_path / "x.json").read_bytes())
     assert MODELS["bytes"].core.settings.keys() <= saved.keys()  # no setting of the core is forgotten
+    assert (saved["format"], saved["version"], saved["vocab"]["97"]) == ("bpe_tokenizer", 1, "YQ==")
     kept = {name: saved[name] for name in ("format", "version", "vocab", "merges")}
     (tmp_path / "x.json").write_text(json.dumps(kept))
     assert contents(base64_json.load(tmp_path / "x.json")) == contents(MODELS["bytes"])
@@ -143,14 +126,8 @@ def steps(*pre_tokenizers: Any) -> dict[str, Any]:
         ({"decoder": ["", True, "one"]}, r"decoder\[0\]: '' must be one character"),
         ({"decoder": ["ab", True, "one"]}, r"decoder\[0\]: 'ab' must be one character"),
         ({"decoder": {}}, "decoder: must be an array"),
-        (
-            steps(["PrefixSpace"], ["Split", "a", "Merged", False]),
-            r"\[1\]\[2\]: 'Merged' must be one of Isolated",
-        ),
-        (
-            steps(["Metaspace", "_", "last", True]),
-            r"pre_tokenizers\[0\]\[2\]: 'last' must be one of always, fi",
-        ),
+        (steps(["PrefixSpace"], ["Split", "a", "Merged", False]), r"\[1\]\[2\]: 'Merged' must be one of"),
+        (steps(["Metaspace", "_", "last", True]), r"rs\[0\]\[2\]: 'last' must be one of"),
         (steps(["Metaspace", "ab", "always", True]), r"pre_tokenizers\[0\]\[1\]: 'ab' must be one character"),
         ({"normalizers": [["NFX"]]}, r"normalizers\[0\]: .* is not a step; use one of NFC, "),
         ({"normalizers": [[]]}, "is not a step"),

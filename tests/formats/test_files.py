@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, FormatError, NotTrainedError, TokenizerError
-from bpe_tokenizer.formats.files import decode_text, read_errors
+from bpe_tokenizer import BPETokenizer, NotTrainedError, TokenizerError
 
 
 class Mine(BPETokenizer):
@@ -74,25 +73,3 @@ def test_a_str_is_a_path_too(small: BPETokenizer, tmp_path: Path, monkeypatch: p
     assert BPETokenizer.load("ranks", **given).vocab == small.vocab
     small.export("pair", "gpt2")
     assert BPETokenizer.load("pair/vocab.json", "gpt2", merges="pair/merges.txt").vocab == small.vocab
-
-
-def test_an_encoding_of_tiktoken(small: BPETokenizer) -> None:
-    pytest.importorskip("tiktoken", reason="tiktoken is not installed")
-    encoding = small.to_tiktoken("small")
-    assert encoding.name == "small"
-    again = Mine.from_tiktoken(encoding)
-    assert type(again) is Mine
-    assert again.encode("lowest low!") == encoding.encode("lowest low!") == small.encode("lowest low!")
-    with pytest.raises(NotTrainedError):
-        BPETokenizer().to_tiktoken("x")
-
-
-def test_bytes_that_are_not_utf8_name_the_file_and_the_byte(tmp_path: Path) -> None:
-    path = tmp_path / "merges.txt"
-    with pytest.raises(FormatError, match=r"merges\.txt: is not UTF-8: byte 0xff at offset 2"):
-        decode_text(b"ab\xff", path)
-    with (
-        pytest.raises(FormatError, match=r"merges\.txt: is not UTF-8: byte 0x80 at offset 1"),
-        read_errors(path),
-    ):
-        b"a\x80".decode()

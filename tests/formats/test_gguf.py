@@ -11,24 +11,23 @@ import gguf_files
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.formats import gguf
 from bpe_tokenizer.formats.gguf import reading
-from bpe_tokenizer.formats.gguf.file import Metadata, read_metadata
-from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, CHARACTERS, FAMILIES
+from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL
 from bpe_tokenizer.formats.gguf.tokens import TokenType, read_tokens
 from bpe_tokenizer.model import PostProcessor
 from bpe_tokenizer.patterns import NAMED_PATTERNS
-from gguf_files import BYTES, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, byte_level, load, refusal
-
-H_E = ["h e", "l l", "he ll", "hell o", "Ġ w"]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.gguf"
-
-
-def read(path: Path) -> Metadata:
-    return read_metadata(path, lambda key: True)
-
+from gguf_files import (
+    BYTES,
+    CONTROL,
+    HELLO,
+    NORMAL,
+    UNKNOWN,
+    UNUSED,
+    USER_DEFINED,
+    byte_level,
+    load,
+    read,
+    refusal,
+)
 
 # -- kinds of tokenizers --------------------------------------------------------------------------------
 
@@ -47,7 +46,9 @@ def test_other_pre_tokenizers_are_refused_by_name(path: Path) -> None:
 
 @pytest.mark.parametrize("pre", BYTE_LEVEL)
 def test_every_byte_level_pre_tokenizer(path: Path, pre: str) -> None:
-    model = gguf.load(byte_level(path, H_E, [("<bos>", CONTROL)], pre=pre, tokenizer__ggml__bos_token_id=261))
+    model = gguf.load(
+        byte_level(path, HELLO, [("<bos>", CONTROL)], pre=pre, tokenizer__ggml__bos_token_id=261)
+    )
     expected = BYTE_LEVEL[pre]
     published = expected.published and NAMED_PATTERNS[expected.published].patterns
     assert model.core.split_patterns == list(published or expected.patterns)
@@ -55,12 +56,6 @@ def test_every_byte_level_pre_tokenizer(path: Path, pre: str) -> None:
     assert model.post_processor == PostProcessor((261,) if expected.add_bos else ())
     assert model.config["gguf"]["pre"] == pre
     assert BPETokenizer.from_model(model).encode("hello world") == [259, 260, *b"orld"]
-
-
-def test_names_and_families() -> None:
-    names = [name for family, _ in FAMILIES for name in family.split()]
-    assert len(names) == len(set(names)) == len(BYTE_LEVEL)
-    assert not CHARACTERS.keys() & BYTE_LEVEL.keys()
 
 
 # What llama.cpp makes of texts that its regular expressions, or those of the models' files, cut otherwise.
@@ -101,7 +96,7 @@ def test_pieces(pre: str, text: str, pieces: list[str]) -> None:
 
 
 def test_no_pre_tokenizer_is_the_default_one(path: Path) -> None:
-    model = gguf.load(byte_level(path, H_E, pre=None))
+    model = gguf.load(byte_level(path, HELLO, pre=None))
     assert model.core.split_patterns == list(BYTE_LEVEL["default"].patterns)
     assert model.config["gguf"]["pre"] == "default"
 
@@ -120,7 +115,7 @@ def test_a_published_pattern_gives_way_where_a_token_lies_across_its_cut(path: P
 def test_types_of_tokens(path: Path) -> None:
     more = [("<ctrl>", CONTROL), ("<unk>", UNKNOWN), ("<user>", USER_DEFINED), ("<unused>", UNUSED)]
     more += [("<plain>", NORMAL), ("", NORMAL), ("cut\0off\0twice", CONTROL)]
-    tokenizer = load(byte_level(path, H_E, more))
+    tokenizer = load(byte_level(path, HELLO, more))
     assert [(token.content, token.id, token.special) for token in tokenizer.model.core.added_tokens] == [
         *(("<ctrl>", 261, True), ("<unk>", 262, True), ("<user>", 263, False), ("cut", 267, True))
     ]
@@ -139,18 +134,18 @@ OF_NO_TEXT: list[Any] = [b"\xff a", b"a \xff", "õ a", "a õ", "™ a", "a ™",
 @pytest.mark.parametrize(
     ("merges", "more", "options"),
     [
-        (H_E, [], {}),
-        (H_E, [], {MERGES: [*H_E, "h e"]}),  # of equal merges the first counts
-        (H_E, [], {MERGES: ["À", *H_E, "h À", "h 日"]}),
-        (H_E, [("<é>", CONTROL), ("<user>", USER_DEFINED), ("<unused 263>", UNUSED)], {}),
-        (H_E, [("<unused 261>", NORMAL), ("<unused 262>", UNUSED)], {}),  # the second only fills a hole
+        (HELLO, [], {}),
+        (HELLO, [], {MERGES: [*HELLO, "h e"]}),  # of equal merges the first counts
+        (HELLO, [], {MERGES: ["À", *HELLO, "h À", "h 日"]}),
+        (HELLO, [("<é>", CONTROL), ("<user>", USER_DEFINED), ("<unused 263>", UNUSED)], {}),
+        (HELLO, [("<unused 261>", NORMAL), ("<unused 262>", UNUSED)], {}),  # the second only fills a hole
         (["' Å¿", "Å ¿", "Å¿ s", "¿ s"], [("¿é", CONTROL)], {"pre": "qwen2"}),
         (["a À", "h e"], [], {"missing": [0xC1]}),
-        (H_E, [], {"missing": [0x41, 0xFF]}),
-        (H_E, [("日", NORMAL), ("日é", NORMAL)], {MERGES: ["日 é", *H_E]}),
-        (H_E, [("", NORMAL)], {}),
-        (H_E, [("cut\0off", CONTROL)], {}),
-        (H_E, [], {MERGES: ["h e\0 l", "h\0 e", *H_E]}),
+        (HELLO, [], {"missing": [0x41, 0xFF]}),
+        (HELLO, [("日", NORMAL), ("日é", NORMAL)], {MERGES: ["日 é", *HELLO]}),
+        (HELLO, [("", NORMAL)], {}),
+        (HELLO, [("cut\0off", CONTROL)], {}),
+        (HELLO, [], {MERGES: ["h e\0 l", "h\0 e", *HELLO]}),
         ([], ABC, {MERGES: ["a b", "b c", "a b", "nothing", " a", "x\0 y", "ab c\0 d", "a bc"]}),
         # One part encodes no bytes, or the byte 0xF5, which is not in UTF-8.
         ([], ABC, {MERGES: [*OF_NO_TEXT, "a b"], "missing": [0xF5]}),
@@ -182,7 +177,7 @@ def test_the_tokens_and_merges_are_those_of_llama_cpp(
 
 
 def test_without_types_all_tokens_are_normal(path: Path) -> None:
-    byte_level(path, H_E, [("<a>", CONTROL), ("<|im_end|>", NORMAL)], tokenizer__ggml__token_type=None)
+    byte_level(path, HELLO, [("<a>", CONTROL), ("<|im_end|>", NORMAL)], tokenizer__ggml__token_type=None)
     # llama.cpp goes by the texts of some.
     assert [token[0] for token in gguf.load(path).core.added_tokens] == ["<|im_end|>"]
 
@@ -298,7 +293,7 @@ def test_a_vocabulary_that_needs_no_merges(path: Path) -> None:
 
 def test_tokens_that_stand_for_no_bytes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Command-R has such, and llama.cpp shows them so, which grows with the square of their length."""
-    tokenizer = load(byte_level(path, H_E, [("™", NORMAL), ("â Ħ¢", NORMAL), ("Ġé™b", NORMAL)]))
+    tokenizer = load(byte_level(path, HELLO, [("™", NORMAL), ("â Ħ¢", NORMAL), ("Ġé™b", NORMAL)]))
     assert tokenizer.encode("™") == list("™".encode())
     assert tokenizer.decode([261]) == "[UNK_BYTE_0xe284a2™]"
     assert tokenizer.decode_bytes([263]) == b" \xe9" + "[UNK_BYTE_0xe284a2Ġé™b]b".encode()
@@ -311,19 +306,21 @@ def test_tokens_that_stand_for_no_bytes(path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_text_for_a_byte_that_no_text_holds(path: Path) -> None:
     """DeepSeek's tokens 'õ' to 'ÿ' are those letters, and stand where the bytes 0xF5 to 0xFF would."""
     byte = 0xF5
-    tokenizer = load(byte_level(path, H_E, [("õ", USER_DEFINED)], missing=[byte]))
+    tokenizer = load(byte_level(path, HELLO, [("õ", USER_DEFINED)], missing=[byte]))
     assert tokenizer.encode("õ") == [260]
     assert tokenizer.decode([260]) == "õ"
     assert not tokenizer.model.core.keeps_gaps
-    message = refusal(byte_level(path, H_E, [("é", USER_DEFINED)], missing=[0xE9]))
+    message = refusal(byte_level(path, HELLO, [("é", USER_DEFINED)], missing=[0xE9]))
     assert "tokenizer.ggml.tokens[260]: 'é' is an added token, and also the spelling of the bytes" in message
 
 
 def test_a_text_that_would_also_be_a_piece(path: Path) -> None:
-    assert load(byte_level(path, H_E, [("<é>", CONTROL)], pre="llama-bpe")).encode("<é>") == [*"<é>".encode()]
-    message = refusal(byte_level(path, H_E, [("Ġhi", CONTROL)], pre="llama-bpe"))
+    assert load(byte_level(path, HELLO, [("<é>", CONTROL)], pre="llama-bpe")).encode("<é>") == [
+        *"<é>".encode()
+    ]
+    message = refusal(byte_level(path, HELLO, [("Ġhi", CONTROL)], pre="llama-bpe"))
     assert "'Ġhi' is an added token, and also the spelling of the bytes b' hi'" in message
-    assert load(byte_level(path, H_E, [("Ġhi", CONTROL)])).encode(" hi") == [*b" hi"]
+    assert load(byte_level(path, HELLO, [("Ġhi", CONTROL)])).encode(" hi") == [*b" hi"]
 
 
 def test_missing_bytes_are_dropped_after_merging(path: Path) -> None:
@@ -369,29 +366,15 @@ def test_bos_and_eos(path: Path) -> None:
     assert around(path, pre="llama-bpe", add_bos_token=False) == [97]
 
 
-@pytest.mark.parametrize("pre", ["chatglm-bpe", "glm4", "glm5"])
-def test_no_bos_to_add(path: Path, pre: str) -> None:
+def test_no_bos_or_eos_to_add(path: Path) -> None:
     keys: dict[str, Any] = {"tokenizer__ggml__add_bos_token": True}
-    message = refusal(byte_level(path, pre=pre, **keys))
-    assert "tokenizer.ggml.add_bos_token: is true, but bos_token_id is missing" in message
-
-
-def test_no_eos_to_add(path: Path) -> None:
+    for pre in ("chatglm-bpe", "glm4", "glm5"):
+        message = refusal(byte_level(path, pre=pre, **keys))
+        assert "tokenizer.ggml.add_bos_token: is true, but bos_token_id is missing" in message
     fields = {"model": "llama", "tokens": ["<unk>", "<s>"], "token_type": [UNKNOWN, CONTROL]}
     fields["add_eos_token"] = True  # type: ignore[assignment]
     gguf_files.write(path, {f"tokenizer.ggml.{name}": value for name, value in fields.items()})
     assert "add_eos_token: is true, but eos_token_id is missing" in refusal(path)
-
-
-def test_chat_templates(path: Path) -> None:
-    key = "tokenizer.chat_template"
-    templates: dict[str, Any] = {key: "{{ x }}"}
-    assert gguf.load(byte_level(path, **templates)).config["chat_template"] == "{{ x }}"
-    templates = {key: "one", f"{key}.tool_use": "two", f"{key}s": ["tool_use"]}
-    assert gguf.load(byte_level(path, **templates)).config["chat_template"] == [
-        {"name": "default", "template": "one"},
-        {"name": "tool_use", "template": "two"},
-    ]
 
 
 # -- llama.cpp's own vectors ----------------------------------------------------------------------------

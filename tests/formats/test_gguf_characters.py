@@ -34,12 +34,6 @@ from gguf_files import (
     spm_tokenizer,
 )
 
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.gguf"
-
-
 # -- SentencePiece-style BPE by scores ------------------------------------------------------------------
 
 

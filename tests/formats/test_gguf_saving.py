@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer, _core
-from bpe_tokenizer.errors import FormatError, TokenizerError
+from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats import gguf, huggingface
 from bpe_tokenizer.formats.capabilities import drop_normalization
 from bpe_tokenizer.formats.gguf import writing
-from bpe_tokenizer.formats.gguf.file import Metadata, read_metadata
+from bpe_tokenizer.formats.gguf.file import Metadata
 from bpe_tokenizer.formats.gguf.pre_tokenizers import BYTE_LEVEL, LINES
 from bpe_tokenizer.model import (
     AddedToken,
@@ -38,27 +38,23 @@ from gguf_files import (
     gemma,
     load,
     model,
+    read,
     spm,
     spm_tokenizer,
 )
+from small_tokenizers import BYTES
 
 YOUTU, FALCON = (BYTE_LEVEL[name].patterns for name in ("youtu", "falcon"))
 GPT2, CL100K = NAMED_PATTERNS["gpt2"].patterns, NAMED_PATTERNS["cl100k"].patterns
 SAVEABLE = ["gpt2", "r50k", "cl100k", "llama3", "qwen2", "qwen3.5", "deepseek-v3", "falcon", "starcoder"]
 SAVEABLE += ["bailing", "seed-coder"]
-BYTES = {byte: bytes([byte]) for byte in range(256)}
 TWO = model(added_tokens=[AddedToken("<|a|>", 256), AddedToken("<|b|>", 257)]).core
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "model.gguf"
 
 
 def saved(path: Path, made: Model) -> Metadata:
     """Save the model, and return the metadata of the file."""
     gguf.save(made, path)
-    return read_metadata(path, lambda _: True)
+    return read(path)
 
 
 def with_tokens(*added: AddedToken, **settings: Any) -> Model:
@@ -295,14 +291,8 @@ REFUSED: list[tuple[Model, str]] = [
         "pre_tokenizers: llama.cpp splits with patterns only, not with Split, Split$",
     ),
     (model(split_patterns=ALMOST), r"split_patterns: no tokenizer\.ggml\.pre"),
-    (
-        model(["Å ¿", "Å¿ s"]),
-        r"split_patterns: .* the token b'\\xc5\\xbfs' crosses .* split_pattern='llama3' or",
-    ),
-    (
-        model(["Ċ Ġ"], split_patterns=CL100K),
-        r"split_patterns: .* the token b'\\n ' .* split_pattern='llama3'",
-    ),
+    (model(["Å ¿", "Å¿ s"]), r"split_patterns: .* the token b'\\xc5\\xbfs' crosses .* split_pattern='llama"),
+    (model(["Ċ Ġ"], split_patterns=CL100K), r"split_patterns: .* the token b'\\n ' .*='llama3'"),
     (with_tokens(AddedToken("<a>", 300, single_word=True)), "single_word: "),
     (with_tokens(AddedToken("<a>", 300, rstrip=True)), "lstrip, rstrip: "),
     (with_tokens(AddedToken("[other]", 256, lstrip=True)), "lstrip, rstrip: "),
@@ -359,14 +349,6 @@ def test_patterns_that_llama_cpp_does_not_know(path: Path, pattern: str) -> None
     shown = repr(pattern) if named else repr([pattern])
     assert message == f"split_patterns: no tokenizer.ggml.pre of llama.cpp splits text like {shown}"
     assert set(usable.split(", ")) == set(SAVEABLE)
-
-
-def test_a_failed_save_leaves_the_old_file(path: Path) -> None:
-    gguf.save(trained("llama3").model, path)
-    before = path.read_bytes()
-    with pytest.raises(TokenizerError):
-        gguf.save(trained("o200k").model, path)
-    assert path.read_bytes() == before
 
 
 def test_merges_that_scores_do_not_amount_to(path: Path) -> None:
@@ -463,8 +445,7 @@ def test_what_llama_cpp_does_not_do_with_characters(path: Path, core: _core.Mode
 def test_characters_are_written_as_the_kind_that_gives_their_ids(
     path: Path, core: _core.Model, bos: bool, kind: str, pre: str | None
 ) -> None:
-    gguf.save(Model(core, post_processor=PostProcessor((97,) if bos else ())), path)
-    metadata = read_metadata(path, lambda _: True)
+    metadata = saved(path, Model(core, post_processor=PostProcessor((97,) if bos else ())))
     assert metadata.text("tokenizer.ggml.model") == kind
     assert metadata.values.get("tokenizer.ggml.pre") == pre
     prefixed = Prepend(prepend="▁") in core.normalizers

@@ -9,7 +9,6 @@ import pytest
 
 from bpe_tokenizer import AddedToken, BPETokenizer, FormatError
 from bpe_tokenizer.formats import gpt2
-from bpe_tokenizer.formats.gpt2.config import read_config_files
 from gpt2_files import MERGES, VOCAB, write
 
 # -- merges.txt -----------------------------------------------------------------------------------------
@@ -171,21 +170,6 @@ def test_without_the_usual_name_nothing_beside_is_read(tmp_path: Path) -> None:
     for name in ("vocab.json", "merges.txt"):
         (directory / name).rename(directory / f"my-{name}")
     assert gpt2.load(directory / "my-vocab.json").core.normalization is None
-
-
-def test_a_config_that_is_replaced_meanwhile_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path, tokenizer_config={"tokenizer_class": "RobertaTokenizer"})
-
-    def read_and_replace(*arguments: Any) -> Any:
-        try:
-            return read_config_files(*arguments)
-        finally:
-            (tmp_path / "tokenizer_config.json").write_text("{}")
-
-    monkeypatch.setattr(gpt2, "read_config_files", read_and_replace)
-    assert gpt2.load(tmp_path).named_tokens["eos"] == "<|endoftext|>"
 
 
 def test_a_default_token_that_does_not_exist(tmp_path: Path) -> None:

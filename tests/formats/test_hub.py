@@ -20,7 +20,6 @@ from bpe_tokenizer import (
     BPETokenizer,
     FormatError,
     HubError,
-    MissingDependencyError,
     Model,
     OptionError,
     _core,
@@ -365,40 +364,10 @@ def test_without_a_connection(here: Repositories, monkeypatch: pytest.MonkeyPatc
         here.load("owner/other")
 
 
-NOT_CACHED = importlib.import_module("huggingface_hub.errors").LocalEntryNotFoundError("nothing is cached")
-
-
-@pytest.mark.parametrize(
-    ("error", "cause", "reason"),
-    [
-        (ValueError("no route\n  to X."), None, "no route to X"),
-        (ValueError("no route"), OSError("within"), "no route"),
-        (NOT_CACHED, OSError(".home is unknown"), ".home is unknown"),
-        (NOT_CACHED, None, "nothing is cached"),
-    ],
-)
-def test_why_a_file_cannot_be_fetched(
-    error: Exception, cause: Any, reason: str, here: Repositories, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_args: object, **_named: object) -> None:
-        raise error from cause
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
-    where = rf"^{NAME}: tokenizer\.json cannot be fetched from {here.server.address}: "
-    with pytest.raises(HubError, match=rf"{where}{re.escape(reason)}\. Check the conn"):
-        here.load()
-
-
 def test_without_another_address_the_hub_is_that_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
     monkeypatch.setattr(CONSTANTS, "ENDPOINT", "http://127.0.0.1:9")
     assert Repository("owner/name", "main").page == "http://127.0.0.1:9/owner/name"
-
-
-def test_without_the_library(here: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingDependencyError, match=r"needs huggingface_hub, .*pip install '"):
-        hub.load("owner/name")
 
 
 @pytest.mark.parametrize(
@@ -454,13 +423,6 @@ def test_what_is_no_repository(source: str, here: Repositories) -> None:
     is_name = source in ("tokenizer.json", "missing.gguf")  # but not of a repository with a tokenizer
     hint = "" if is_name else ", and not the name of a repository like 'owner/name'"
     with pytest.raises(FormatError, match=f"{re.escape(source)}: no such file or directory{hint}$"):
-        hub.load(source)
-    assert here.server.take() == []
-
-
-@pytest.mark.parametrize("source", ["n" * 5000, "a\0b"], ids=["long", "NUL"])
-def test_what_is_neither_a_repository_nor_a_path(source: str, here: Repositories) -> None:
-    with pytest.raises(OptionError, match=r"a path (holds at most|cannot hold)"):
         hub.load(source)
     assert here.server.take() == []
 

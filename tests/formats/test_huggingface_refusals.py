@@ -182,10 +182,7 @@ REFUSED: list[tuple[Change, str]] = [
     (at(*DECODER, to=[BYTE_LEVEL, BYTE_LEVEL]), "decoder: has 2 steps"),
     (at(*POST, "type", to="Magic"), r"post_processor.processors\[1\].type: 'Magic' is not supported"),
     (at(*POST, "single", to=[]), r"processors\[1\].single: holds Sequence A 0 times"),
-    (
-        at("post_processor", to=template("$A", "$A", ids={})),
-        r"post_processor\.single: holds Sequence A 2 times",
-    ),
+    (at("post_processor", to=template("$A", "$A", ids={})), r"\.single: holds Sequence A 2 times"),
     (bert(cls=["a"]), r"cls: .* must be a token and its id"),
     (bert(cls=[1, 1]), r"cls\[0\]: must be a string"),
     (bert(sep=["b", 999]), r"sep\[1\]: 999 is not the id of"),
@@ -418,10 +415,7 @@ NO_JSON = "the model's config cannot be written"
         (steps(OF_BYTES, SPLIT), AT_THIS_POSITION.format("Split")),
         (steps(OF_BYTES, METASPACES), AT_THIS_POSITION.format("Metaspace")),
         (small_model(decoder=Decoder("_")), OF_CHARACTERS),
-        (
-            Model(characters_model(decoder=Decoder("▁", True, "first"))),
-            r"^decoder: tokenizer\.json cannot hold",
-        ),
+        (Model(characters_model(decoder=Decoder("▁", True, "first"))), "^decoder: tokenizer.json cannot"),
         *((Model(core), "^keeps_gaps: tokenizer.json cannot hold it") for core in KEEPING_GAPS),
         (small_model(AddedToken("a", 900)), "'a' has the id 900, but a token .* same spelling has 97"),
         (small_model(AddedToken("é", SIZE)), "'é' has the id 256, but a token .* same spelling has 233"),

@@ -12,45 +12,7 @@ import pytest
 
 from bpe_tokenizer import FormatError
 from bpe_tokenizer.formats.files import read_together
-from bpe_tokenizer.formats.json_file import Field, parse_json, write_json
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b'{"a": 1, "b": {"c": 1, "c": 2}}', "duplicate key 'c' in an object"),
-        (b'{"a": NaN}', "holds the number NaN, which is not finite"),
-        (b'{"a": [-Infinity]}', "holds the number -Infinity, which is not finite"),
-        (b'{"a": -1e999}', "holds the number -1e999, which is not finite"),
-        (rb'{"a": ["\uD800"]}', """holds a lone surrogate, which UTF-8 cannot encode, after '{"a": ["'"""),
-        (rb'{"x\udfff": 1}', "holds a lone surrogate"),
-        (b'{"a": "\xff"}', "is not UTF-8: byte 0xff at offset 7"),
-        (b"{", "is not valid JSON"),
-        (b"[" * 100_000, "is nested too deeply"),
-        (b"[]", "must be an object, not []"),
-        (b"null", "must be an object, not null"),
-    ],
-)
-def test_what_is_no_object_of_json_is_refused(data: bytes, message: str) -> None:
-    with pytest.raises(FormatError) as error:
-        parse_json(Path("x.json"), data)
-    assert str(error.value).startswith(f"x.json: {message}")
-
-
-def test_pairs_of_surrogates_are_characters() -> None:
-    data = rb'{"\ud83d\ude42": "\uD83D\uDE42 \ud7ff\ue000"}'
-    assert parse_json(Path("x"), data).value == {"🙂": "🙂 \ud7ff\ue000"}
-
-
-@pytest.mark.parametrize("value", [0, 2**32 - 2])
-def test_ids(value: int) -> None:
-    assert Field(Path("x"), "y", value).id() == value
-
-
-@pytest.mark.parametrize("value", [-1, 2**32 - 1, True, 1.0, "1", None])
-def test_what_is_no_id(value: Any) -> None:
-    with pytest.raises(FormatError, match="x: y: must be an id, an integer from 0 to 4294967294, not "):
-        Field(Path("x"), "y", value).id()
+from bpe_tokenizer.formats.json_file import Field, write_json
 
 
 @pytest.mark.parametrize(("length", "shown"), [(100, "a" * 100), (101, "a" * 50)])

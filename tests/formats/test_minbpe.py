@@ -19,6 +19,7 @@ from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, OptionEr
 from bpe_tokenizer.formats import minbpe
 from bpe_tokenizer.formats.python_regex import python_objection
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
+from bpe_tokenizer.reference import merge_pair
 from hostile import hostile_texts
 
 GPT4_AS_MINBPE_SPELLS_IT = (
@@ -54,17 +55,11 @@ class Minbpe:
             ids += [self.special[part]] if part in self.special else self.encode(part)
         return ids
 
-    def merged(self, ids: Sequence[int]) -> list[int]:
-        ids = list(ids)
+    def merged(self, data: bytes) -> list[int]:
+        ids = [*data]
         while found := [(self.ranks[pair], pair) for pair in pairwise(ids) if pair in self.ranks]:
             token_id, pair = min(found)
-            merged: list[int] = []
-            at = 0
-            while at < len(ids):
-                match = tuple(ids[at : at + 2]) == pair
-                merged.append(token_id if match else ids[at])
-                at += 1 + match
-            ids = merged
+            ids = merge_pair(ids, pair, token_id)
         return ids
 
 

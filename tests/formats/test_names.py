@@ -168,16 +168,6 @@ def test_offline_nothing_is_downloaded(
     assert server.requests == []
 
 
-@pytest.mark.usefixtures("cache")
-def test_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    nowhere = PublishedEncoding(PublishedFile("http://127.0.0.1:9/x.tiktoken", "0" * 64), PATTERN, {})
-    for module in (names, format_):
-        monkeypatch.setattr(module, "PUBLISHED", {"gpt2": nowhere})
-    monkeypatch.setattr("time.sleep", pytest.fail)
-    with pytest.raises(HubError, match=r"cannot be downloaded: .*Check the connection"):
-        BPETokenizer.load("gpt2", download=True)
-
-
 @pytest.mark.usefixtures("encodings")
 def test_an_encoding_has_its_own_settings() -> None:
     with pytest.raises(OptionError, match=r"^gpt-4o: a published encoding has its own split pattern"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model
-from hf_files import BYTE_LEVEL, added_token, bytes_vocab, good_characters, split, tokenizer_json, write
+from hf_files import BYTE_LEVEL, added_token, bytes_vocab, split, tokenizer_json, write
 
 NFD, ACCENTS, LOWERCASE = {"type": "NFD"}, {"type": "StripAccents"}, {"type": "Lowercase"}
 STRIP = {"type": "Strip", "strip_left": True, "strip_right": True}
@@ -45,37 +45,6 @@ def test_a_token_that_loses_its_space(to_bytes: list[Any], tmp_path: Path) -> No
     assert tokenizer.decode([TOKEN, TOKEN]) == "lowlow"
     assert tokenizer.convert_ids_to_tokens([TOKEN]) == ["low"]
     assert tokenizer.convert_tokens_to_ids(["low ", "low"]) == [TOKEN, -1]
-
-
-@pytest.mark.parametrize(("content", "special", "shown"), [("<S>", False, ""), ("<T>", True, "<t>")])
-def test_what_is_skipped_is_the_text_of_a_special_token(
-    content: str, special: bool, shown: str, tmp_path: Path
-) -> None:
-    tokenizer = load(tmp_path, document(content, LOWERCASE, special=special))
-    assert tokenizer.decode([TOKEN, OTHER], skip_special_tokens=True) == shown
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        document("low ", NFD, ACCENTS, STRIP),
-        document("low ", STRIP, TO_BYTES),
-        document("<T>", LOWERCASE, special=True),
-        document("日 Ḁ", LOWERCASE, NFD),
-        good_characters(),
-    ],
-)
-def test_a_saved_tokenizer_decodes_the_same(file: dict[str, Any], tmp_path: Path) -> None:
-    tokenizer = load(tmp_path / "read", file)
-    tokenizer.save(tmp_path / "saved")
-    for path in (tmp_path / "saved", tmp_path / "own.json"):
-        if path.suffix:
-            tokenizer.export(path, "base64-json")
-        again = BPETokenizer.load(path)
-        for skip in (False, True):
-            for token_id in range(len(tokenizer)):
-                assert again.decode([token_id], skip) == tokenizer.decode([token_id], skip)
-        assert again.get_vocab() == tokenizer.get_vocab()
 
 
 def test_a_normal_form_that_spells_other_bytes_is_saved(tmp_path: Path) -> None:

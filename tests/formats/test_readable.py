@@ -38,16 +38,6 @@ def test_every_token_has_its_line(tmp_path: Path) -> None:
     ]
 
 
-def test_one_line_for_each_token_of_a_trained_vocabulary(tokenizer: BPETokenizer, tmp_path: Path) -> None:
-    path = tmp_path / "new" / "listing.txt"
-    tokenizer.save_readable(path)
-    text = path.read_text(encoding="utf-8")
-    assert text.count("\n") == len(tokenizer) + 1
-    assert text.isprintable() is False  # the line ends, and nothing else
-    assert text.replace("\n", "").isprintable()
-    assert sum(line.endswith(" special token") for line in text.splitlines()) == 4
-
-
 def test_the_lesson_lists_tokens_alike(tmp_path: Path) -> None:
     """The two listings differ in their first lines only."""
     lesson = RegexBPETokenizer().train("low lower lowest naïve café " * 3, 280)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import json
 import os
 import struct
@@ -16,7 +15,7 @@ import pytest
 
 from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, OptionError
 from bpe_tokenizer.formats import gpt2, huggingface, minbpe, probe
-from bpe_tokenizer.formats.registry import FORMATS, Format, detect, get_format, load, save
+from bpe_tokenizer.formats.registry import FORMATS, detect, get_format, load, save
 from bpe_tokenizer.reference import RegexBPETokenizer
 from gguf_files import model
 from hf_files import bytes_vocab, tokenizer_json
@@ -311,16 +310,6 @@ def test_a_format_by_name(directory: Path, plain_tokenizer: BPETokenizer, tmp_pa
         save(plain_tokenizer.model, tmp_path / "x", "tekken")
 
 
-def test_what_save_tells(plain_tokenizer: BPETokenizer, tmp_path: Path) -> None:
-    model = plain_tokenizer.model
-    saved = save(model, tmp_path / "x.tiktoken", "tiktoken")
-    assert saved.files == [tmp_path / "x.tiktoken"]
-    assert load(tmp_path / "x.tiktoken", **saved.load_kwargs).core.merges == model.core.merges
-    assert save(model, tmp_path / "hf", "huggingface").files == sorted((tmp_path / "hf").iterdir())
-    assert save(model, tmp_path / "x.model", "minbpe") == ([tmp_path / "x.model"], {})
-    assert save(model, tmp_path / "x.txt", "readable") == ([tmp_path / "x.txt"], {})
-
-
 LONG_WORD = "<" + "x" * 5000 + ">"
 
 
@@ -344,13 +333,6 @@ def test_what_a_format_cannot_hold_is_cut_in_the_message(name: str, made: Model,
     except FormatError as error:
         message = str(error)
     assert len(message) < 300 + len(str(tmp_path))
-
-
-@pytest.mark.parametrize("entry", FORMATS.values(), ids=FORMATS)
-def test_a_record_describes_its_module(entry: Format) -> None:
-    module = importlib.import_module(f"bpe_tokenizer.formats.{entry.module}")
-    assert (hasattr(module, "load"), hasattr(module, "save")) == (entry.can_load, entry.can_save)
-    assert (entry.matches is not None) == entry.can_load
 
 
 def test_the_registry_imports_formats_on_use() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +32,6 @@ def test_the_names_of_settings_are_the_same_everywhere() -> None:
     fields = (node.target for node in ast.walk(described) if isinstance(node, ast.AnnAssign))
     assert {field.id for field in fields if isinstance(field, ast.Name)} == names | SHORT
     assert {*base64_json._SETTINGS, "added_tokens"} == names
-
-
-def test_patterns_are_read_once() -> None:
-    def patterns() -> Iterator[str]:
-        yield from (r"\d", r"\s")
-
-    assert model(split_patterns=patterns()).split_patterns == [r"\d", r"\s"]
 
 
 @pytest.mark.parametrize(

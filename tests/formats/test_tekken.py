@@ -50,12 +50,6 @@ def test_ids_are_ranks_behind_the_special_tokens(tmp_path: Path) -> None:
     assert tokenizer.normalization is None
 
 
-def test_no_special_token_is_found_unless_it_is_allowed(tmp_path: Path) -> None:
-    """Not even one that is no control token: mistral-common never looks for any."""
-    tokenizer = load(tmp_path)
-    assert min(tokenizer.encode("[INST]<s>")) >= 10
-
-
 def test_older_files_have_the_known_special_tokens(tmp_path: Path) -> None:
     tokenizer = load(tmp_path, special=None, count=1000)
     special = list(tokenizer.special_tokens)
@@ -77,11 +71,6 @@ def test_a_special_token_with_the_bytes_of_another(tmp_path: Path) -> None:
     assert tokenizer.encode("<s>") == [267]
     assert tokenizer.encode("<s>", allowed_special="all") == [1]
     assert (tokenizer.vocab[1], tokenizer.vocab[267], len(tokenizer)) == (b"<s>", b"<s>", 268)
-
-
-def test_the_smallest_vocabulary(tmp_path: Path) -> None:
-    tokenizer = load(tmp_path, tokens=(), count=4)
-    assert (len(tokenizer), tokenizer.encode("a")) == (260, [97 + 4])
 
 
 def test_the_roles_are_those_of_mistral(tmp_path: Path) -> None:

@@ -27,12 +27,12 @@ from bpe_tokenizer import (
 )
 from bpe_tokenizer.compat.tiktoken import Encoding
 from bpe_tokenizer.formats import tiktoken as format_
-from bpe_tokenizer.formats.tiktoken.patterns import model_settings, tiktoken_pattern
+from bpe_tokenizer.formats.tiktoken.patterns import tiktoken_pattern
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED, find_published
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks, write_ranks
 from bpe_tokenizer.model import PrefixSpace, Split
 from bpe_tokenizer.patterns import NAMED_PATTERNS
-from tiktoken_files import TEXTS, TINY, bytes_and, core, encoding, ids
+from tiktoken_files import TINY, bytes_and, core, encoding, ids
 
 # -- rank files -----------------------------------------------------------------------------------------
 
@@ -212,14 +212,6 @@ def test_what_is_published_is_recognised_by_its_content() -> None:
 # -- objects and patterns -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pattern", [*(named.patterns[0] for named in NAMED_PATTERNS.values()), r"\w+", "b"])
-def test_the_model_of_an_encoding_gives_its_ids(pattern: str) -> None:
-    theirs = encoding(pattern, {"<|end|>": 999})
-    model = format_.from_encoding(theirs)
-    for text, row in zip(TEXTS, ids(model, TEXTS), strict=True):
-        assert row == theirs.encode(text, allowed_special="all")
-
-
 def test_what_is_no_encoding_is_refused() -> None:
     for wrong in ("cl100k_base", None, object()):
         thing: Any = wrong
@@ -234,20 +226,6 @@ def test_an_encoding_that_a_model_cannot_hold_is_refused_by_name() -> None:
         format_.from_encoding(encoding(special={"<|a|>": 300, "<|b|>": 300}))
 
 
-@pytest.mark.parametrize(
-    "pattern", [named.patterns[0] for named in NAMED_PATTERNS.values() if len(named.patterns) == 1]
-)
-def test_published_patterns_match_everything(pattern: str) -> None:
-    assert model_settings(pattern) == {"pre_tokenizers": [Split(pattern=pattern)]}
-    texts = [*TEXTS, "".join(map(chr, [*range(0xD800), *range(0xE000, 0x11000), 0x1F600, 0xE0100, 0x10FFFF]))]
-    all_pieces = _core.Encoder(core({}, [], split_patterns=[pattern]))
-    matches = _core.Encoder(
-        core({}, [], pre_tokenizers=[Split(pattern=pattern, behavior="Removed", invert=True)])
-    )
-    for text in texts:
-        assert matches.pieces(text) == all_pieces.pieces(text)
-
-
 @pytest.mark.parametrize("patterns", ["ab", [r"\w+"], [r"\w*"], [r"(a)\1"], ["(?s:..)"], ["a|(?<=q)"]])
 def test_patterns_that_tiktoken_cannot_hold_are_refused(patterns: Sequence[str]) -> None:
     problem = "may leave text unmatched" if len(patterns) == 1 else "can hold one pattern, not 2"
@@ -259,16 +237,6 @@ def test_patterns_that_tiktoken_cannot_hold_are_refused(patterns: Sequence[str])
 def their_class(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our `Encoding` in the place of tiktoken's, which may not be installed."""
     monkeypatch.setitem(sys.modules, "tiktoken", SimpleNamespace(Encoding=Encoding))
-
-
-@pytest.mark.usefixtures("their_class")
-@pytest.mark.parametrize("pattern", ["b+", r"b+|[^b]", *NAMED_PATTERNS["gpt2"].patterns])
-def test_a_model_becomes_the_encoding_that_it_came_from(pattern: str) -> None:
-    first = encoding(pattern, {"<|end|>": 999})
-    again = format_.to_encoding(format_.from_encoding(first), "again")
-    assert again.name == "again"
-    assert again._mergeable_ranks == first._mergeable_ranks
-    assert (again._pat_str, again._special_tokens) == (first._pat_str, {"<|end|>": 999})
 
 
 DROPPING = Split(pattern="b+", behavior="Removed", invert=True)

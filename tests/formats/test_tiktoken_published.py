@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import ArgumentTypeError, FormatError, HubError, Model, OptionError, _core
+from bpe_tokenizer import ArgumentTypeError, FormatError, HubError, Model, OptionError
 from bpe_tokenizer.compat.tiktoken.load import load_tiktoken_bpe
 from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.tiktoken import published
 from bpe_tokenizer.formats.tiktoken.cache import download
 from bpe_tokenizer.formats.tiktoken.data_gym import ranks_from_data_gym
-from bpe_tokenizer.formats.tiktoken.published import PUBLISHED, PublishedEncoding, PublishedFile
+from bpe_tokenizer.formats.tiktoken.published import PublishedEncoding, PublishedFile
 from bpe_tokenizer.formats.tiktoken.ranks import parse_ranks
 from bpe_tokenizer.patterns import NAMED_PATTERNS
-from tiktoken_files import TINY, FileServer, encoding, ids
+from tiktoken_files import TINY, FileServer, encoding, gpt2_files, ids
 
 
 @pytest.fixture
@@ -193,19 +193,11 @@ def test_only_a_cache_that_was_asked_for_must_be_writable(
     assert format_.load_named("tiny").core.vocab_size == 259
 
 
-def data_gym_files() -> tuple[bytes, bytes]:
-    """GPT-2's two files for bytes, "ab" and "abc"."""
-    order = sorted(range(256), key=lambda byte: _core.to_printable(bytes([byte])))
-    tokens = [_core.to_printable(bytes([byte])) for byte in order] + ["ab", "abc", "<|endoftext|>"]
-    encoder = json.dumps({token: token_id for token_id, token in enumerate(tokens)}).encode()
-    return b"#version: 0.2\na b\nab c\n", encoder
-
-
 def test_gpt2_may_be_there_in_its_own_two_files(
     server: FileServer, cache: Path, tiny: PublishedFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache.mkdir()
-    for name, data in zip(("VOCAB_BPE", "ENCODER_JSON"), data_gym_files(), strict=True):
+    for name, data in zip(("VOCAB_BPE", "ENCODER_JSON"), gpt2_files(), strict=True):
         file = PublishedFile(f"{server.address}/{name}", hashlib.sha256(data).hexdigest())
         monkeypatch.setattr(format_, name, file)
         (cache / cached_name(file.url)).write_bytes(data)
@@ -242,7 +234,7 @@ def test_gpt2_may_be_there_in_its_own_two_files(
     ],
 )
 def test_broken_files_of_gpt2(vocab: bytes | None, ids: dict[str, Any], problem: str) -> None:
-    good, encoder = data_gym_files()
+    good, encoder = gpt2_files()
     changed = json.dumps(json.loads(encoder) | ids).encode()
     with pytest.raises(FormatError, match=problem):
         ranks_from_data_gym(good if vocab is None else vocab, changed)
@@ -252,7 +244,7 @@ def test_broken_files_of_gpt2(vocab: bytes | None, ids: dict[str, Any], problem:
 
 
 def test_files_of_gpt2_with_other_ids_of_bytes() -> None:
-    good, encoder = data_gym_files()
+    good, encoder = gpt2_files()
     assert ranks_from_data_gym(good.removesuffix(b"\n"), encoder) == ranks_from_data_gym(good, encoder)
     ids = json.loads(encoder)
     swapped = json.dumps(ids | {"!": ids["a"], "a": ids["!"]}).encode()
@@ -263,19 +255,6 @@ def test_files_of_gpt2_with_other_ids_of_bytes() -> None:
     wrong = json.dumps(ids | {"ab": 257, "abc": 256}).encode()
     with pytest.raises(FormatError, match=r"b'ab' has the id 257"):
         ranks_from_data_gym(good, wrong, clobber_one_byte_tokens=True)
-
-
-@pytest.mark.parametrize(
-    ("data", "problem"), [(b"nothing\n", "^tiny: line 1: "), (b"YQ== 0\n", "^tiny: .*no token for the byte")]
-)
-def test_a_published_file_that_is_broken(
-    server: FileServer, tiny: PublishedFile, data: bytes, problem: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.files["/encodings/tiny.tiktoken"] = data
-    file = PublishedFile(tiny.url, hashlib.sha256(data).hexdigest())
-    monkeypatch.setattr(format_, "PUBLISHED", {"tiny": PublishedEncoding(file, "a", {})})
-    with pytest.raises(FormatError, match=problem):
-        format_.load_named("tiny")
 
 
 def test_a_server_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,15 +325,3 @@ def test_another_name_is_refused(name: str, cache: Path) -> None:
     nothing: Any = None
     with pytest.raises(ArgumentTypeError, match="name must be a str, not NoneType"):
         format_.load_named(nothing)
-
-
-def test_harmony_keeps_the_first_of_two_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    special = PUBLISHED["o200k_harmony"].special_tokens
-    assert special is not None
-    assert len(special) == 1091
-    path = tmp_path / "my.tiktoken"
-    path.write_bytes(TINY)
-    model = format_.load(path, split_pattern="o200k", special_tokens=special)
-    contents = {token[1]: token[0] for token in model.core.added_tokens}
-    assert len(contents) == 1090
-    assert contents[200018] == "<|endofprompt|>"

@@ -4,41 +4,16 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, _core
+from bpe_tokenizer import AddedToken, FormatError, Model, _core
 from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.tiktoken.merges import ranks_from_model
 from bpe_tokenizer.formats.tiktoken.patterns import MATCH_ALL
 from bpe_tokenizer.model import PlainNormalizer, Split
 from tiktoken_files import TEXTS, core, ids, merged
-
-
-def trained(texts: Sequence[str], vocab_size: int = 400, **options: Any) -> BPETokenizer:
-    tokenizer = BPETokenizer(options.pop("split_pattern", "cl100k"), normalization=None)
-    return tokenizer.train(texts, vocab_size, verbose=False, **options)
-
-
-def test_a_trained_tokenizer_is_saved_and_loaded(
-    tmp_path: Path, stdlib_texts: list[str], mixed_text: str
-) -> None:
-    path = tmp_path / "my.tiktoken"
-    corpus = [text[:20_000] for text in stdlib_texts] + [mixed_text]
-    for special in (None, ["<|end|>", "<|pad|>"], {"<|end|>": 300, "<|far|>": 5000}):
-        for pattern in ("cl100k", r"\w+", ("starcoder")):
-            model = trained(corpus, split_pattern=pattern, special_tokens=special).model
-            load_kwargs = format_.save(model, path)
-            loaded = format_.load(path, **load_kwargs)
-            assert loaded.core.vocab == model.core.vocab
-            assert loaded.core.merges == model.core.merges
-            assert loaded.core.split_patterns == model.core.split_patterns
-            assert loaded.core.vocab_size == model.core.vocab_size
-            texts = [*corpus, *TEXTS, "".join(load_kwargs["special_tokens"])]
-            assert ids(loaded, texts) == ids(model, texts)
 
 
 def test_a_model_that_does_not_split_is_saved(tmp_path: Path) -> None:
@@ -64,16 +39,10 @@ END = AddedToken("<|end|>", 999)
         (core({}, [], pre_tokenizers=[Split(pattern="a", behavior="Contiguous")]), "^pre_tokenizers: "),
         (core({}, [], [END._replace(lstrip=True)]), r"^added_tokens: .*lstrip of '<\|end\|>'"),
         (core({}, [], [END._replace(single_word=True)]), "^added_tokens: .*single_word"),
-        (
-            core({}, [], [END._replace(special=False)]),
-            "^added_tokens: .*which is not special and found in ev",
-        ),
+        (core({}, [], [END._replace(special=False)]), "^added_tokens: .*which is not special and"),
         (core({}, [], [END, AddedToken("x", 5, normalized=True)._replace(id=998)]), "normalized"),
         (core({256: b"ab", 257: b"ab"}, []), "^vocab: duplicate token b'ab': ids 256 and 257"),
-        (
-            core({256: b"bc", 257: b"ab"}, [(A, B), (B, b"c")]),
-            r"^merges: .*b'ab' \(id 257\) .* b'bc' \(id 256\)",
-        ),
+        (core({256: b"bc", 257: b"ab"}, [(A, B), (B, b"c")]), r"^merges: .*b'ab' \(id 257\) .* b'bc' \("),
         (core({256: b"ab"}, []), "^merges: .*b'a' and b'b' are not merged"),
         (core({256: b"bc", 257: b"ab"}, []), "^merges: .*b'b' and b'c' are not merged"),
         (core({256: b"ab", 257: b"xyz"}, [(A, B)]), "^ignore_merges: no merges make the token b'xyz'"),

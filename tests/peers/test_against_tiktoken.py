@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,11 +12,12 @@ import pytest
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hostile import after_a_letter, code_points, hostile_texts
+from tiktoken_files import their_encoding
 
 if TYPE_CHECKING:
     import tiktoken
 
-tiktoken_load = pytest.importorskip("tiktoken.load", reason="tiktoken is not installed")
+pytest.importorskip("tiktoken", reason="tiktoken is not installed")
 
 pytestmark = [pytest.mark.peer, pytest.mark.fixtures]
 
@@ -27,29 +29,10 @@ Pair = tuple["tiktoken.Encoding", BPETokenizer]
 
 
 @pytest.fixture(scope="session", params=["r50k_base", "p50k_base", "cl100k_base", "o200k_base"])
-def pair(
-    request: pytest.FixtureRequest,
-    ranks: Callable[[str], dict[bytes, int]],
-    monkeypatch_session: pytest.MonkeyPatch,
-) -> Pair:
-    """tiktoken's encoding, as its own definition builds it, and ours."""
-    import tiktoken
-
-    openai_public = pytest.importorskip("tiktoken_ext.openai_public")
-    name = request.param
-    monkeypatch_session.setattr(openai_public, "load_tiktoken_bpe", lambda *_args, **_named: ranks(name))
-    definition: dict[str, Any] = getattr(openai_public, name)()
-    tokens = {rank: token for token, rank in ranks(name).items()}
-    ours = BPETokenizer.from_vocab(
-        tokens, None, definition["special_tokens"], split_pattern=definition["pat_str"], normalization=None
-    )
-    return tiktoken.Encoding(**definition), ours
-
-
-@pytest.fixture(scope="session")
-def monkeypatch_session() -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
+def pair(request: pytest.FixtureRequest, cache: Path) -> Pair:
+    """tiktoken's encoding and ours, from the same cache."""
+    ours = BPETokenizer.from_tiktoken(request.param, cache_dir=cache, local_files_only=True)
+    return their_encoding(request.param, cache), ours
 
 
 def assert_same_ids(pair: Pair, texts: Sequence[str]) -> None:

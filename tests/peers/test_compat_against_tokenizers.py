@@ -14,11 +14,11 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, compat
 from bpe_tokenizer.compat.tokenizers import Encoding, Tokenizer
-from bpe_tokenizer.errors import ArgumentTypeError, FormatError, OptionError, TokenizerError
+from bpe_tokenizer.errors import ArgumentTypeError, FormatError, OptionError
 from hf_files import template, tokenizer_json
 from hostile import hostile_texts
 from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS
-from peers.hf_parts import COLUMNS, post_processors, random_file
+from peers.hf_parts import COLUMNS, post_processors
 from small_tokenizers import without_surrogates
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
@@ -166,18 +166,6 @@ def test_a_pair_that_is_cut_in_both_texts() -> None:
     assert [getattr(found, name) for name in COLUMNS] == [getattr(expected, name) for name in COLUMNS]
     with pytest.raises(OptionError, match="strategy='only_first'"):
         _ = found.overflowing
-
-
-@pytest.mark.parametrize("seed", range(40))
-@pytest.mark.sampled(0.5)
-def test_random_files(seed: int) -> None:
-    document = random_file(seed)
-    try:
-        ours = Tokenizer.from_str(json.dumps(document))
-    except TokenizerError:
-        return  # what the core cannot represent
-    theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
-    assert_same(theirs, ours, TEXTS, ["ids", "offsets", "special_tokens_mask"])
 
 
 def test_settings_of_the_file() -> None:

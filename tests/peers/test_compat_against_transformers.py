@@ -279,14 +279,6 @@ def test_encodings_are_made_when_they_are_asked_for(pair: tuple[Any, Any]) -> No
         late.tokens()
 
 
-def test_arrays_of_empty_texts(pair: tuple[Any, Any]) -> None:
-    theirs, ours = pair
-    for texts in ("", [""], ["", ""], ["", "a"]):
-        for options in ({}, {"padding": True}, {"padding": True, "pad_to_multiple_of": 4}):
-            arguments: dict[str, Any] = {**options, "add_special_tokens": False, "return_tensors": "np"}
-            assert outcome(ours, texts, **arguments) == outcome(theirs, texts, **arguments), (texts, options)
-
-
 # -- files, names, other libraries ----------------------------------------------------------------------
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bpe_tokenizer import AddedToken, BPETokenizer, FormatError, Model, _core
+from bpe_tokenizer import BPETokenizer, FormatError
 from bpe_tokenizer.errors import ModelError
-from bpe_tokenizer.formats import gguf, huggingface, registry
+from bpe_tokenizer.formats import gguf, registry
 from bpe_tokenizer.formats.verify import differences
 from gguf_files import CONTROL, USER_DEFINED, byte_level
 from hostile import hostile_texts, special_token_texts
@@ -51,16 +51,6 @@ def test_letters_that_spell_bytes_of_no_text(holes: bool, tmp_path: Path) -> Non
     for byte in SPELLED:
         raw = b"he" + bytes([byte]) + b"x"
         assert again.encode_bytes(raw) == tokenizer.encode_bytes(raw) == again.encode("hex")
-
-
-def test_what_our_reader_refuses_is_not_written(tmp_path: Path) -> None:
-    vocab = {byte: bytes([byte]) for byte in range(256) if byte != 0xE9}
-    core = _core.Model(
-        vocab, [], added_tokens=[AddedToken("é", 300)], split_patterns=[r"\w+|\W+"], requires_all_bytes=False
-    )
-    with pytest.raises(FormatError, match=r"'é' \(id 300\) needs a place .* BPE would use it"):
-        huggingface.save(Model(core), tmp_path / "hf")
-    assert not (tmp_path / "hf").exists()
 
 
 @pytest.mark.sampled(0.2)

@@ -105,12 +105,6 @@ def test_the_object_is_only_read(trained: Tokenizer) -> None:
     assert ours.decode(ours.encode("a text that is longer")) == "a text that is longer"
 
 
-def test_what_an_object_holds_that_we_cannot_is_named(trained: Tokenizer) -> None:
-    trained.model = tokenizers.models.WordPiece({"[UNK]": 0}, unk_token="[UNK]")
-    with pytest.raises(FormatError, match=r"^tokenizers\.Tokenizer: tokenizer\.json: model"):
-        taken(trained)
-
-
 def test_an_object_with_parts_in_python_cannot_be_saved(trained: Tokenizer) -> None:
     class Words:
         def pre_tokenize(self, text: Any) -> None:
@@ -159,11 +153,3 @@ def test_what_was_added_and_changed_since(built: PreTrainedTokenizerBase) -> Non
         {"name": "default", "template": TEMPLATE},
         {"name": "tool_use", "template": "{{ tools }}"},
     ]
-
-
-@pytest.mark.parametrize("kind", ["ByT5Tokenizer", "CanineTokenizer"])
-def test_tokenizers_in_python_are_refused(kind: str) -> None:
-    with pytest.raises(
-        FormatError, match=rf"^transformers\.{kind}: is not a fast tokenizer of transformers, so"
-    ):
-        taken(getattr(transformers, kind)())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bpe_tokenizer import BPETokenizer, _core
-from bpe_tokenizer.errors import PatternError, TokenizerError
+from bpe_tokenizer.errors import PatternError
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hf_files import bytes_vocab, sequence, split, tokenizer_json, write
 from peers.hf_compare import assert_same, theirs_of
@@ -221,10 +221,3 @@ def test_training_counts_the_pieces_of_a_look_around() -> None:
     ours.train(["1234567 1234567 234"] * 3, vocab_size=300, special_tokens=[], verbose=False)
     assert b"234" in ours.vocab.values()
     assert not [token for token in ours.vocab.values() if b"45" in token]
-
-
-def test_a_replacement_at_a_look_around_is_refused(tmp_path: Path) -> None:
-    normalizer = {"type": "Replace", "pattern": {"Regex": r"(?=b)"}, "content": "-"}
-    write(tmp_path, tokenizer_json(bytes_vocab(), normalizer=normalizer))
-    with pytest.raises(TokenizerError, match="can match the empty text"):
-        BPETokenizer.load(tmp_path)

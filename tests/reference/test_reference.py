@@ -138,14 +138,6 @@ def test_character_tokenizer_encodes_text_of_known_characters(training: str, dat
     assert tokenizer.decode(tokenizer.encode(training)) == known
 
 
-@every_class
-def test_empty_text(kind: type[AnyTokenizer]) -> None:
-    tokenizer = kind().train(WORDS, 258)
-    assert tokenizer.encode("") == []
-    assert tokenizer.decode([]) == ""
-    assert tokenizer.decode_bytes([]) == b""
-
-
 def test_bytes_that_are_no_text() -> None:
     tokenizer = NaiveBPETokenizer().train(WORDS, 258)
     assert tokenizer.decode([0xC3, 0xA9, 0xC3]) == "é\ufffd"
@@ -216,29 +208,6 @@ def test_a_notebook_shows_a_trace_as_print_does() -> None:
         assert html.unescape(written) == str(shown)
 
 
-def test_trace_of_a_decoding() -> None:
-    tokenizer = RegexBPETokenizer().train(WORDS, 258)
-    assert (
-        str(tokenizer.trace_decode([257, 0xC3, 0xA9, 100257, 0xC3]))
-        == """\
-ids: [257, 195, 169, 100257, 195]
-id 257: 'low'
-  'low' = 'lo' + 'w'
-  'lo' = 'l' + 'o'
-    bytes 6c 6f 77 -> text 'low'
-id 195: <c3>
-    bytes c3 -> text ''
-id 169: <a9>
-    bytes a9 -> text 'é'
-id 100257: special token '<|endoftext|>'
-    bytes 3c 7c 65 6e 64 6f 66 74 65 78 74 7c 3e -> text '<|endoftext|>'
-id 195: <c3>
-    bytes c3 -> text ''
-incomplete character at the end -> text '\ufffd'
-text: 'lowé<|endoftext|>\ufffd'"""
-    )
-
-
 @given(training=repetitive_text, text=repetitive_text | any_text, ids=st.lists(st.integers(0, 259)))
 def test_traces_agree_with_encode_and_decode(training: str, text: str, ids: list[int]) -> None:
     for kind in (NaiveBPETokenizer, RegexBPETokenizer):
@@ -298,20 +267,6 @@ def test_a_traced_training_is_a_training(training: str) -> None:
             assert dict(step.table) == counts
             assert step.count == max(counts.values()) == counts[step.pair]
             words = dict(step.words)
-
-
-def test_merge_tree() -> None:
-    tokenizer = RegexBPETokenizer().train(WORDS, 260)
-    tree = tokenizer.merge_tree(259)
-    assert (tree.token, tree.left and tree.left.token, tree.right and tree.right.token) == (
-        b" lowe",
-        b" ",
-        b"lowe",
-    )
-    assert [part.token for part in tree.origins()] == [b" lowe", b"lowe", b"low", b"lo"]
-    assert str(tree).splitlines()[-1] == "    └── 'e' (id 101)"
-    assert str(tokenizer.merge_tree(97)) == "'a' (id 97)"
-    assert str(tokenizer.merge_tree(100257)) == "'<|endoftext|>' (id 100257)"
 
 
 # The smallest forms, and BPE on words

@@ -160,28 +160,18 @@ def test_load_openai(tmp_path: Path) -> None:
     ("name", "old", "new", "message"),
     [
         ("encoder.json", '"lo": 256', '"lo": "256"', "expected an integer for each token"),
-        (
-            "encoder.json",
-            '"lo": 256',
-            '"lo": 257',
-            "expected an integer for each token, and no integer twice",
-        ),
+        ("encoder.json", '"lo": 256', '"lo": 257', "an integer for each token, and no integer twice"),
         (
             "encoder.json",
             '"lo": 256, ',
             "",
-            "line 2: 'l o' is not two tokens of earlier lines whose merge has",
+            "line 2: 'l o' is not two tokens of earlier lines",
         ),
         ("encoder.json", "{", "", "not a JSON file"),
         ("encoder.json", '"lo": 256', '"lo": ' + "[" * 100_000, "not a JSON file"),
         ("vocab.bpe", "lo w\n", "low\n", "line 3: 'low' is not two tokens"),
         ("vocab.bpe", "lo w\n", "lo w x\n", "line 3: 'lo w x' is not two tokens"),
-        (
-            "vocab.bpe",
-            "l o\n",
-            "l e\n",
-            "line 2: 'l e' is not two tokens of earlier lines whose merge has an id",
-        ),
+        ("vocab.bpe", "l o\n", "l e\n", "line 2: 'l e' is not two tokens of earlier lines"),
     ],
 )
 def test_broken_openai_files(name: str, old: str, new: str, message: str, tmp_path: Path) -> None:
@@ -220,16 +210,6 @@ def test_ranks_give_the_tokenizer_again() -> None:
     rebuilt = from_ranks(ranks, special_tokens={"<|end|>": 400})
     assert rebuilt.merges == tokenizer.merges
     assert vars(rebuilt) == vars(tokenizer)
-
-
-@pytest.mark.fixtures
-def test_gpt2_vocabulary(shared: Path) -> None:
-    tokenizer = gpt2(shared)
-    assert len(tokenizer.bpe_merges) == 50_000
-    assert tokenizer.special_tokens == {"<|endoftext|>": 50256}
-    ranks = read_ranks(shared / "vocab" / "r50k_base.tiktoken")
-    assert {tokenizer.id_bytes(token_id): token_id for token_id in range(50_256)} == ranks
-    assert tokenizer.encode("Hello, world!") == [15496, 11, 995, 0]
 
 
 @pytest.mark.fixtures

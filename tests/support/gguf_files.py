@@ -12,11 +12,13 @@ import pytest
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import FormatError
 from bpe_tokenizer.formats import gguf
-from bpe_tokenizer.formats.gguf.file import ValueType, write_metadata
+from bpe_tokenizer.formats.gguf.file import Metadata, ValueType, read_metadata, write_metadata
 from bpe_tokenizer.model import Model
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+# The merges of "hello" and " w".
+HELLO = ["h e", "l l", "he ll", "hell o", "Ġ w"]
 # The printable characters of the 256 bytes, in their order.
 BYTES = [_core.to_printable(bytes([byte])) for byte in range(256)]
 
@@ -143,6 +145,11 @@ def spm_ids(
         else:
             found += [ids[f"<0x{byte:02X}>"] for byte in symbol.encode()]
     return found
+
+
+def read(path: Path) -> Metadata:
+    """All metadata of a file."""
+    return read_metadata(path, lambda _: True)
 
 
 def load(path: Path) -> BPETokenizer:

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from bpe_tokenizer import BPETokenizer, PostProcessor, _core
+from bpe_tokenizer import BPETokenizer, Model, PostProcessor, _core
 from bpe_tokenizer.model import AddedToken, Decoder, Prepend, Replace
 
 BYTES = {byte: bytes([byte]) for byte in range(256)}
@@ -40,6 +40,12 @@ def with_post_processor(tokenizer: BPETokenizer) -> BPETokenizer:
 def without_surrogates(text: str) -> str:
     """The text as it is encoded: pairs joined, lone surrogates replaced."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def contents(model: Model) -> Any:
+    """Everything that a model holds."""
+    core = model.core.__getnewargs_ex__()
+    return core, dict(model.named_tokens), model.post_processor, dict(model.config)
 
 
 def parts(merges: Iterable[str]) -> list[tuple[bytes, bytes]]:

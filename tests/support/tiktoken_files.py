@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -69,6 +70,14 @@ def running() -> Iterator[FileServer]:
 
     with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as content.address:
         yield content
+
+
+def gpt2_files() -> tuple[bytes, bytes]:
+    """GPT-2's two files for bytes, "ab" and "abc"."""
+    order = sorted(range(256), key=lambda byte: _core.to_printable(bytes([byte])))
+    tokens = [_core.to_printable(bytes([byte])) for byte in order] + ["ab", "abc", "<|endoftext|>"]
+    encoder = json.dumps({token: token_id for token_id, token in enumerate(tokens)}).encode()
+    return b"#version: 0.2\na b\nab c\n", encoder
 
 
 def fill_cache(directory: Path, vocab: Path, names: Sequence[str] = tuple(PUBLISHED)) -> None:
