@@ -79,12 +79,6 @@ def test_files_that_rest_are_read_once(tmp_path: Path) -> None:
     assert files.reads == 2
 
 
-def test_files_that_show_that_they_belong_together_are_read_once(tmp_path: Path) -> None:
-    files = Files(tmp_path)
-    assert read_together(files.reader(1), files.paths, lambda found: True) == (1, 2)
-    assert files.reads == 1
-
-
 def test_the_reading_of_files_without_rest_ends(tmp_path: Path) -> None:
     files = Files(tmp_path)
     assert read_together(files.reader(10**9), files.paths)[0] == files.reads

@@ -143,18 +143,3 @@ def test_the_sample_holds_characters_of_every_block_alone_and_between_others() -
     gaps = [(before, after) for before, after in itertools.pairwise(places) if after - before > 0x100]
     assert gaps == [(0xD780, 0xE000)]  # the surrogates
     assert {unicodedata.category(chr(place)) for place in alone} >= {"Lu", "Ll", "Lo", "Mn", "Nd", "Zs", "So"}
-
-
-def test_the_sample_holds_special_tokens_whole_and_cut() -> None:
-    texts = set(sample_texts(["<|a|>", "<|b|>"]))
-    assert texts >= {"<|a|>", "a<|a|>b", "<|a|><|a|>", "<|a|", "|a|>", "<|a|<|a|>", "<|A|>"}
-    assert texts >= {"<|a|><|b|>", "<|b|> text <|a|>"}
-
-
-@pytest.mark.parametrize(("number", "left_out"), [(40, []), (100, range(30, 90))])
-def test_of_many_special_tokens_the_first_and_the_last_are_in_the_sample(
-    number: int, left_out: Sequence[int]
-) -> None:
-    tokens = [f"<{index}>" for index in range(number)]
-    texts = set(sample_texts(tokens))
-    assert [index for index, token in enumerate(tokens) if token not in texts] == list(left_out)

@@ -15,6 +15,7 @@ from peers.hf_kinds import (
     LLAMA_NORMALIZER,
     NO_REGEX,
     NORMALIZED,
+    PATTERNS,
     PLAIN,
     STRIP_ONE,
     TO_META,
@@ -88,6 +89,7 @@ SPLIT_PATTERNS = (
     (r"\p{L}+", "Regex"),
     (r"[aeiou]|\p{N}{2}", "Regex"),
     (r"\s+(?!\S)|e(?=r)|\Aa|.$", "Regex"),
+    (r"(?=(\d{3})+(?!\d))", "Regex"),  # SuperBPE: digits in groups from the right
 )
 WORDS = {"type": "Whitespace"}
 SPACES = {"type": "WhitespaceSplit"}
@@ -116,6 +118,7 @@ PRE_TOKENIZERS: dict[str, Any] = {
         "p", split("w.", "String"), split("[-+]$^#", "String"), split(".", "String", "Removed")
     ),
     "nested": steps("p", steps("p", split("o"), split("r")), digits(True)),
+    "cohere2": steps("p", split(r"\d{1,3}(?=(?:\d{3})*\b)"), split(PATTERNS["o200k"][0])),
     "removed twice": steps("p", split("e", "String", "Removed"), split("l", "String", "Removed")),
 }
 # What stands where a file of characters has its last step, or a file of bytes some before or behind.

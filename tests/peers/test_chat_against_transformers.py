@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Iterable
 from enum import Enum
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,12 +19,10 @@ from bpe_tokenizer.chat.segment import Rendered
 from bpe_tokenizer.errors import TokenizerError
 from conversations import ATTACKS, Conversation, vary
 from jinja_templates import CONSTRUCTS, FAMILIES
+from peers.hf_transformers import transformers
 from provenance import assert_no_content_is_trusted, shifted, trusted_mask, unshifted
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    pytest.importorskip("transformers", reason="transformers is not installed", minversion="5")
-    from transformers.utils import chat_template_utils
+chat_template_utils: Any = import_module(f"{transformers.__name__}.utils.chat_template_utils")
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.errors import PatternError
-from bpe_tokenizer.patterns import NAMED_PATTERNS
-from hf_files import bytes_vocab, sequence, split, tokenizer_json, write
-from peers.hf_compare import assert_same, theirs_of
 from peers.test_regex_against_tokenizers import assert_splits_alike, read_pattern, write_pattern
 
 tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
@@ -178,42 +173,7 @@ def test_digits_from_the_right_are_read_and_written_as_they_are_published(regex:
     assert_splits_alike(regex, pattern, texts)
 
 
-O200K = NAMED_PATTERNS["o200k"].patterns[0]
 SUPERBPE = r"(?=(\d{3})+(?!\d))"
-BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
-PIPELINES = {
-    "cohere2": [split(r"\d{1,3}(?=(?:\d{3})*\b)"), split(O200K)],
-    "superbpe": [split(r"\p{N}+"), split(SUPERBPE)],
-    **{behavior: [split(SUPERBPE, behavior=behavior)] for behavior in BEHAVIORS},
-    **{
-        f"{behavior} inverted": [split(SUPERBPE, behavior=behavior, invert=True)]
-        for behavior in ("Removed", "Contiguous")
-    },
-}
-NUMBERS = [
-    *("", "1", "1234", "1234567x", "a1234567 1234", "12 345 6789\n00", "½1234", "1234½ 5678_9", "٣٤٥٦٧"),
-    "x" * 50,
-    *("pi is 3.14159265358979", "1,234,567", "1234\u200d", "no digits here", "12345678901234567890" * 4),
-]
-
-
-@pytest.mark.parametrize("name", PIPELINES)
-def test_a_file_that_groups_digits_from_the_right(name: str, tmp_path: Path) -> None:
-    vocab = bytes_vocab("12", "123", "34", "567", "Ġ1", "de", "78")
-    merges = ["1 2", "12 3", "3 4", "5 67", "6 7", "Ġ 1", "d e", "7 8"]
-    vocab["67"] = len(vocab)
-    steps = sequence(*PIPELINES[name])
-    write(tmp_path, tokenizer_json(vocab, merges, pre_tokenizer=steps))
-    theirs, ours = theirs_of(tmp_path), BPETokenizer.load(tmp_path)
-    assert_same(theirs, ours, NUMBERS)
-    expected = [theirs.encode(text, add_special_tokens=False).ids for text in NUMBERS]
-    assert [row.input_ids for row in ours.encode_batch(NUMBERS)] == expected
-    for text, ids in zip(NUMBERS, expected, strict=True):
-        assert [i for part in ours.encode_streaming(list(text)) for i in part] == ids
-    ours.save(tmp_path / "again", verbose=False)
-    saved = json.loads((tmp_path / "again" / "tokenizer.json").read_text(encoding="utf-8"))
-    assert saved["pre_tokenizer"]["pretokenizers"][:-1] == PIPELINES[name]
-    assert_same(theirs_of(tmp_path / "again"), BPETokenizer.load(tmp_path / "again"), NUMBERS)
 
 
 def test_training_counts_the_pieces_of_a_look_around() -> None:

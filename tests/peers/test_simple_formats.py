@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,6 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hostile import hostile_texts, special_token_texts
 from small_tokenizers import with_post_processor, without_surrogates
 from tekken_files import tekken_document
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
 
@@ -76,9 +71,9 @@ def test_the_published_pair(shared: Path, r50k: Any, tokenizers_gpt2: Any, corpu
 
 @pytest.fixture(scope="module")
 def transformers() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("transformers", reason="transformers is not installed", minversion="5")
+    from peers.hf_transformers import transformers
+
+    return transformers
 
 
 def assert_same(theirs: Any, ours: BPETokenizer, texts: list[str]) -> None:

@@ -25,17 +25,7 @@ from bpe_tokenizer.cli.app import create_app
 from bpe_tokenizer.cli.commands import COMMANDS
 
 VALUES = [
-    str(2**70),
-    "-1",
-    "0",
-    "",
-    "a\0b",
-    "\udcff\udcfe",
-    ".",
-    "missing/file",
-    "9" * 5000,
-    "nan",
-    "1e400",
+    *(str(2**70), "-1", "0", "", "a\0b", "\udcff\udcfe", ".", "missing/file", "9" * 5000, "nan", "1e400"),
     "NaN MB",
 ]
 # Arguments that make a command do its work; a new command without a line here runs with its option alone.
