@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 from bpe_tokenizer import BPETokenizer
+from bpe_tokenizer.corpus.document_ends import MegatronShard
 from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, llm_c_header
-from bpe_tokenizer.corpus.megatron import MegatronShard
 from bpe_tokenizer.corpus.packing import PackStrategy
 from bpe_tokenizer.corpus.shards import FORMATS, TokenType
 from line_documents import tokenize_corpus

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bpe_tokenizer.arguments import processors_for, thread_count
 from bpe_tokenizer.corpus.contents import ValueEncoder
-from bpe_tokenizer.corpus.documents import offsets_of, select_documents
+from bpe_tokenizer.corpus.documents import Counts, Flags, Ids, offsets_of, select_documents
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.validation import is_sampled, is_validation
 from bpe_tokenizer.encoding import resolve_allowed_special
@@ -43,13 +43,13 @@ class EncodedBatch(NamedTuple):
     """
 
     input: int
-    ids: npt.NDArray[np.uint32]
-    offsets: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    ids: Ids
+    offsets: Counts
+    rows: Counts
     bad: tuple[BadRow, ...]
     bytes_read: int
-    validation: npt.NDArray[np.bool_] | None = None
-    origins: npt.NDArray[np.int64] | None = None
+    validation: Flags | None = None
+    origins: Counts | None = None
     names: npt.NDArray[np.object_] | None = None
 
     def places(self, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -58,7 +58,7 @@ class EncodedBatch(NamedTuple):
             return map(tuple, self.origins[start:end].tolist())
         return zip(repeat(self.input), self.rows[start:end].tolist(), strict=False)
 
-    def take(self, chosen: npt.NDArray[np.bool_]) -> EncodedBatch:
+    def take(self, chosen: Flags) -> EncodedBatch:
         """Return some documents, with all rows that were skipped."""
         ids, lengths = select_documents(self.ids, np.diff(self.offsets), chosen)
         return self._replace(
@@ -161,7 +161,7 @@ def _wrong_length(count: int, least: int | None, most: int | None) -> str:
     return f"has a length of {count:,} in tokens, and {name}_document_tokens is {limit:,}"
 
 
-def _chosen(values: Any, chosen: npt.NDArray[np.bool_]) -> Any:
+def _chosen(values: Any, chosen: Flags) -> Any:
     return None if values is None else values[chosen]
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bpe_tokenizer.corpus.checksums import digest
+from bpe_tokenizer.corpus.documents import Counts, Ids
 from bpe_tokenizer.errors import ChatTemplateError, CorpusError, TokenizerError
 from bpe_tokenizer.options import ReadOptions
 from bpe_tokenizer.readers import BadRow, DocumentBatch
@@ -24,9 +24,7 @@ Content: TypeAlias = Literal["text", "messages", "ids"]
 # Until a shard is written, an id of a conversation has this bit if it counts for the loss.
 LOSS_BIT = np.uint32(1 << 31)
 
-_Encoded: TypeAlias = tuple[
-    npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.int64], tuple[BadRow, ...]
-]
+_Encoded: TypeAlias = tuple[Ids, Counts, Counts, tuple[BadRow, ...]]
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,7 @@ class ValueEncoder:
         self._largest = min(largest, int(LOSS_BIT) - 1)
         self._added = added
         self._skips = skips
-        self._encode_row: Callable[[Any], npt.NDArray[np.uint32]] = (
-            self._conversation if content == "messages" else self._ids
-        )
+        self._encode_row: Callable[[Any], Ids] = self._conversation if content == "messages" else self._ids
 
     def encode(self, batch: DocumentBatch, name: str) -> _Encoded:
         """Return the ids, their offsets, the rows, and those that are bad, of a batch of a file.
@@ -74,7 +70,7 @@ class ValueEncoder:
             CorpusError: A row is bad, and bad rows are not skipped.
         """
         rows: list[int] = []
-        found: list[npt.NDArray[np.uint32]] = []
+        found: list[Ids] = []
         bad = list(batch.bad)
         for text, row in zip(batch.texts(), batch.rows.tolist(), strict=True):
             try:
@@ -94,7 +90,7 @@ class ValueEncoder:
         ids = np.concatenate([np.zeros(0, np.uint32), *found])
         return ids, offsets, np.array(rows, np.int64), tuple(sorted(bad))
 
-    def _conversation(self, messages: Any) -> npt.NDArray[np.uint32]:
+    def _conversation(self, messages: Any) -> Ids:
         if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
             raise ValueError("the field holds no list of messages")
         # A column of a table has all fields in every message.
@@ -112,13 +108,13 @@ class ValueEncoder:
         ids[counts] |= LOSS_BIT
         return ids
 
-    def _ids(self, values: Any) -> npt.NDArray[np.uint32]:
+    def _ids(self, values: Any) -> Ids:
         if not isinstance(values, list) or not all(type(each) is int for each in values):
             raise ValueError("the field holds no list of ids")
         before, after = self._added
         return self._checked([*before, *values, *after], self._tokenizer.n_vocab - 1)
 
-    def _checked(self, ids: list[int], largest: int | None = None) -> npt.NDArray[np.uint32]:
+    def _checked(self, ids: list[int], largest: int | None = None) -> Ids:
         largest = self._largest if largest is None else min(largest, self._largest)
         wrong = next((each for each in ids if not 0 <= each <= largest), None)
         if wrong is not None:

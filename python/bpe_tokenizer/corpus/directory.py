@@ -28,11 +28,10 @@ from bpe_tokenizer.atomic import (
 from bpe_tokenizer.corpus.checksums import checksum
 from bpe_tokenizer.corpus.input_list import run_changes
 from bpe_tokenizer.corpus.joining import joined_files, training_files, unlink_training_name
-from bpe_tokenizer.corpus.manifest import MANIFEST, UnitRecord, count_of, manifest_of, read_json
+from bpe_tokenizer.corpus.manifest import MANIFEST, SKIPPED, UnitRecord, count_of, manifest_of, read_json
 from bpe_tokenizer.corpus.plan import Plan, unit_stem
 from bpe_tokenizer.corpus.remote_path import RemotePath
 from bpe_tokenizer.corpus.result import TokenizedCorpus
-from bpe_tokenizer.corpus.skipped_rows import SKIPPED
 from bpe_tokenizer.corpus.stages import in_threads
 from bpe_tokenizer.errors import CorpusError, OptionError, WriteError
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock

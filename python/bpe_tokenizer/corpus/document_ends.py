@@ -1,19 +1,24 @@
-"""Token files with the ends of the documents in files beside them: OLMo's and datatrove's."""
+"""Token files with the ends of the documents beside them: those of Megatron-LM, OLMo and datatrove."""
 
 from __future__ import annotations
 
+import struct
 import zlib
+from array import array
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from bpe_tokenizer.corpus.documents import Counts, Ids
 from bpe_tokenizer.corpus.flat import FlatShard, write_as
 
-__all__ = ["DatatroveShard", "DocumentIndex", "OlmoShard"]
+__all__ = ["DatatroveShard", "DocumentIndex", "MegatronShard", "OlmoShard"]
 
+_MAGIC = b"MMIDIDX\x00\x00"
+_VERSION = 1
+_CODES = {"int32": 4, "uint16": 8}
 # The format of gzip, with a header that has no time and no name.
 _GZIP_BITS = 31
 
@@ -30,7 +35,7 @@ class DocumentIndex:
         self._gzip = zlib.compressobj(wbits=_GZIP_BITS)
         self._tokens = 0
 
-    def write(self, lengths: npt.NDArray[np.int64], columns: Iterable[str] = repeat("")) -> None:
+    def write(self, lengths: Counts, columns: Iterable[str] = repeat("")) -> None:
         """Add documents.
 
         Args:
@@ -50,6 +55,37 @@ class DocumentIndex:
         self._file.write(self._gzip.flush())
 
 
+class MegatronShard(FlatShard):
+    """Megatron-LM's indexed dataset: the ids in `.bin`, and the start and length of each document in `.idx`.
+
+    https://github.com/NVIDIA/Megatron-LM, megatron/core/datasets/indexed_dataset.py, for text: only the index
+    of a multimodal dataset has modes after the documents. Each document is one sequence. The lengths stay in
+    memory until the end: four bytes a document.
+    """
+
+    def __init__(self, files: Sequence[BinaryIO], dtype: str) -> None:
+        super().__init__(files, dtype)
+        self._lengths = array("i")
+
+    def write(self, ids: Ids, lengths: Counts) -> None:
+        """Add documents."""
+        super().write(ids, lengths)
+        self._lengths.frombytes(lengths.astype(np.intc).tobytes())
+
+    def finish(self) -> None:
+        """Write the index."""
+        lengths, dtype = np.frombuffer(self._lengths, dtype=np.intc), self.ids.dtype
+        pointers = (np.cumsum(lengths, dtype=np.int64) - lengths) * dtype.itemsize
+        documents = np.arange(len(lengths) + 1, dtype="<i8")
+        file = self.files[1]
+        file.write(_MAGIC)
+        file.write(struct.pack("<QB", _VERSION, _CODES[dtype.name]))
+        file.write(struct.pack("<QQ", len(lengths), len(documents)))
+        file.write(lengths.astype("<i4").data)
+        file.write(pointers.astype("<i8").data)
+        file.write(documents.data)
+
+
 class OlmoShard(FlatShard):
     """OLMo's files: the ids in `.npy`, without a header, and `start,end` of each document in `.csv.gz`.
 
@@ -62,7 +98,7 @@ class OlmoShard(FlatShard):
         super().__init__(files, dtype)
         self._index = DocumentIndex(files[1])
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+    def write(self, ids: Ids, lengths: Counts) -> None:
         """Add documents."""
         super().write(ids, lengths)
         self._index.write(lengths)
@@ -80,7 +116,7 @@ class DatatroveShard(FlatShard):
     bytes of an id, the number of ids, and the same for people.
     """
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+    def write(self, ids: Ids, lengths: Counts) -> None:
         """Add documents."""
         write_as(self.files[1], self.ids.items + np.cumsum(lengths), np.dtype("<u8"))
         super().write(ids, lengths)

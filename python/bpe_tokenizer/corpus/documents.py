@@ -8,22 +8,35 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DocumentGroups", "documents_that_fit", "offsets_of", "select_documents", "take_documents"]
+__all__ = [
+    "Counts",
+    "DocumentGroups",
+    "Documents",
+    "Flags",
+    "Ids",
+    "documents_that_fit",
+    "offsets_of",
+    "select_documents",
+    "take_documents",
+]
 
+Ids: TypeAlias = npt.NDArray[np.uint32]
+# Lengths, offsets, or numbers of rows.
+Counts: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+# The ids of documents in sequence, and the number of ids of each.
+Documents: TypeAlias = tuple[Ids, Counts]
 _Item = TypeVar("_Item", bound=np.generic)
 
-# The ids of documents in sequence, and the number of ids of each.
-_Documents: TypeAlias = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 
-
-def offsets_of(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def offsets_of(lengths: Counts) -> Counts:
     """Return the start of each document, and the end of the last."""
     return np.concatenate([[0], np.cumsum(lengths)])
 
 
 def select_documents(
-    ids: npt.NDArray[_Item], lengths: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[_Item], npt.NDArray[np.int64]]:
+    ids: npt.NDArray[_Item], lengths: Counts, chosen: Flags
+) -> tuple[npt.NDArray[_Item], Counts]:
     """Return the ids, or the bytes, and the lengths of some documents.
 
     Args:
@@ -39,8 +52,8 @@ def select_documents(
 
 
 def take_documents(
-    ids: npt.NDArray[_Item], lengths: npt.NDArray[np.int64], order: npt.NDArray[np.intp]
-) -> tuple[npt.NDArray[_Item], npt.NDArray[np.int64]]:
+    ids: npt.NDArray[_Item], lengths: Counts, order: npt.NDArray[np.intp]
+) -> tuple[npt.NDArray[_Item], Counts]:
     """Return the ids and the lengths of some documents, in an order.
 
     Args:
@@ -59,7 +72,7 @@ def take_documents(
     return ids[places], taken
 
 
-def documents_that_fit(offsets: npt.NDArray[np.int64], start: int, held: int, limit: int) -> int:
+def documents_that_fit(offsets: Counts, start: int, held: int, limit: int) -> int:
     """Return the end of the documents that still fit into a shard.
 
     A document longer than the limit gets a shard for itself, and one without ids fits anywhere. So every
@@ -100,11 +113,11 @@ class DocumentGroups:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._ids: list[npt.NDArray[np.uint32]] = []
-        self._lengths: list[npt.NDArray[np.int64]] = []
+        self._ids: list[Ids] = []
+        self._lengths: list[Counts] = []
         self._held = 0
 
-    def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[_Documents]:
+    def add(self, ids: Ids, lengths: Counts) -> Iterator[Documents]:
         """Add documents, and yield the complete groups."""
         offsets = offsets_of(lengths)
         start = 0
@@ -118,7 +131,7 @@ class DocumentGroups:
                 yield from self.finish()
             start = end
 
-    def finish(self) -> Iterator[_Documents]:
+    def finish(self) -> Iterator[Documents]:
         """Yield the last group, if there is one."""
         ids, lengths = self._ids, self._lengths
         self._ids, self._lengths, self._held = [], [], 0

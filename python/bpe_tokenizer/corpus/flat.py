@@ -9,6 +9,8 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer.corpus.documents import Counts, Ids
+
 __all__ = [
     "LLM_C_MAX_TOKENS",
     "ArrayFile",
@@ -122,7 +124,7 @@ class FlatShard:
         self.files = files
         self.ids = ArrayFile(files[0], dtype, header)
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+    def write(self, ids: Ids, lengths: Counts) -> None:
         """Add documents."""
         self.ids.write(ids)
 

@@ -31,13 +31,9 @@ __all__ = [
 ]
 
 _META = "meta.pkl"
-# The files that a format's training program opens, and the side of the split that each holds. llm.c reads
-# many files for training; those of a small share for validation would be shorter than its batches.
-_JOINED: dict[ShardFormatName, dict[str, str]] = {
-    "nanogpt": {"train.bin": "train", "val.bin": "val"},
-    "llm.c": {"val.bin": "val"},
-}
-
+# The sides of a division whose shards are joined, into `train.bin` and `val.bin`. llm.c reads many files for
+# training; those of a small share for validation would be shorter than its batches.
+_JOINED: dict[ShardFormatName, tuple[str, ...]] = {"nanogpt": ("train", "val"), "llm.c": ("val",)}
 _CHUNK = 8 << 20
 
 
@@ -49,9 +45,7 @@ def joined_files(settings: Mapping[str, Any]) -> set[str]:
     """
     if settings.get("format") in INDEXED_FORMATS:
         return {INDEX}
-    if settings.get("val_fraction") is None:
-        return set()
-    return {_META, *(name for names in _JOINED.values() for name in names)}
+    return set() if settings.get("val_fraction") is None else {_META, "train.bin", "val.bin"}
 
 
 def join_shards(
@@ -80,21 +74,20 @@ def join_shards(
             read.
         WriteError: A file cannot be written.
     """
-    sides, kind = _JOINED.get(format, {}), np.dtype(dtype)
-    header = FORMATS[format].header or no_header
+    kind, header = np.dtype(dtype), FORMATS[format].header or no_header
     skip = len(header(kind, 0))
-    parts = {
-        name: [directory / shard for shard in shards if shard.endswith(f".{side}.bin")]
-        for name, side in sides.items()
-    }
-    tokens = {name: sum(size_of(part) - skip for part in its) // kind.itemsize for name, its in parts.items()}
-    for name, side in sides.items():
-        _check_length(format, side, tokens[name])
-    for name, its in parts.items():
-        _join(directory / name, its, header(kind, tokens[name]))
-    ends = tuple(f".{side}.bin" for side in sides.values())
-    others = [directory / shard for shard in shards if not shard.endswith(ends)]
-    return [*others, *(directory / name for name in sides)]
+    others = [directory / shard for shard in shards]
+    joined: list[tuple[Path, list[Path], bytes]] = []
+    for side in _JOINED.get(format, ()):
+        end = f".{side}.bin"
+        parts = [part for part in others if part.name.endswith(end)]
+        others = [part for part in others if not part.name.endswith(end)]
+        tokens = sum(size_of(part) - skip for part in parts) // kind.itemsize
+        _check_length(format, side, tokens)
+        joined.append((directory / f"{side}.bin", parts, header(kind, tokens)))
+    for path, parts, beginning in joined:
+        _join(path, parts, beginning)
+    return [*others, *(path for path, *_ in joined)]
 
 
 def training_files(files: list[Path], settings: Mapping[str, Any]) -> list[Path]:
@@ -150,10 +143,9 @@ def write_meta(directory: Path, tokenizer: BPETokenizer) -> None:
 
 def _check_length(name: ShardFormatName, side: str, tokens: int) -> None:
     if not tokens:
-        documents = "for validation" if side == "val" else "for training"
-        change = "larger" if side == "val" else "smaller"
+        what, change = ("validation", "larger") if side == "val" else ("training", "smaller")
         raise CorpusError(
-            f"no document was chosen {documents}: the corpus is too small for this val_fraction; start again "
+            f"no document was chosen for {what}: the corpus is too small for this val_fraction; start again "
             f"with a {change} one and overwrite=True (--overwrite on the command line)"
         )
     if tokens > FORMATS[name].max_tokens:
@@ -220,11 +212,5 @@ def nanogpt_meta(tokenizer: BPETokenizer) -> bytes:
         # A part of a character is not a text.
         texts[token] = data.decode("utf-8", errors="replace")
     newline = tokenizer.encode("\n")
-    return pickle.dumps(
-        {
-            "vocab_size": tokenizer.n_vocab,
-            "itos": texts,
-            "stoi": {"\n": newline[0]} if len(newline) == 1 else {},
-        },
-        protocol=4,
-    )
+    stoi = {"\n": newline[0]} if len(newline) == 1 else {}
+    return pickle.dumps({"vocab_size": tokenizer.n_vocab, "itos": texts, "stoi": stoi}, protocol=4)

@@ -15,11 +15,22 @@ from typing import Any
 from bpe_tokenizer.atomic import write_errors
 from bpe_tokenizer.corpus.checksums import is_intact, read_errors
 from bpe_tokenizer.corpus.input_list import inputs_digest
-from bpe_tokenizer.readers import Position
+from bpe_tokenizer.readers import BadRow, Position
 
-__all__ = ["MANIFEST", "Files", "Shard", "UnitRecord", "count_of", "manifest_of", "read_json"]
+__all__ = [
+    "MANIFEST",
+    "SKIPPED",
+    "Files",
+    "Shard",
+    "UnitRecord",
+    "count_of",
+    "manifest_of",
+    "read_json",
+    "skipped_line",
+    "totals",
+]
 
-MANIFEST = "manifest.json"
+MANIFEST, SKIPPED = "manifest.json", "skipped.jsonl"
 _VERSION = 1
 _NAME = re.compile(r"(tokens|skipped)-\d{5,}[\w.-]*")
 # The manifest of a run without parts lists at most this many inputs.
@@ -181,6 +192,32 @@ class UnitRecord:
         return UnitRecord(self.unit, self.plan, tuple(kept))
 
 
+def skipped_line(name: str, row: BadRow, start: int | None = None) -> bytes:
+    r"""Return the line of a row.
+
+    Args:
+        name: The name of the file.
+        row: The row.
+        start: The byte from which the rows of a part of the file are counted, if it is a part.
+
+    >>> skipped_line("a.jsonl", BadRow(0, 3, "is null"))
+    b'{"file": "a.jsonl", "row": 3, "problem": "is null"}\n'
+    """
+    value: dict[str, object] = {"file": name, "row": row.row, "problem": row.problem}
+    if start is not None:
+        value["start"] = start
+    return (json.dumps(value) + "\n").encode()
+
+
+def totals(records: Sequence[UnitRecord]) -> dict[str, int]:
+    """Return the numbers of documents, ids and skipped rows of units."""
+    return {
+        "documents": sum(record.documents for record in records),
+        "tokens": sum(record.tokens for record in records),
+        "skipped": sum(record.skipped or 0 for record in records),
+    }
+
+
 def manifest_of(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> bytes:
     """Return the contents of the manifest.
 
@@ -198,9 +235,7 @@ def manifest_of(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> bytes
     content = {
         "version": _VERSION,
         "complete": True,
-        "documents": sum(record.documents for record in records),
-        "tokens": sum(record.tokens for record in records),
-        "skipped": sum(record.skipped or 0 for record in records),
+        **totals(records),
         **({"sources": _of_sources(plan, records)} if plan["settings"].get("sources") else {}),
         "settings": {
             **plan["settings"],
@@ -215,12 +250,12 @@ def manifest_of(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> bytes
 
 
 def _of_sources(plan: Mapping[str, Any], records: Sequence[UnitRecord]) -> dict[str, dict[str, int]]:
-    totals = {name: {"documents": 0, "tokens": 0} for name, *_ in plan["settings"]["sources"]}
+    found = {name: {"documents": 0, "tokens": 0} for name, *_ in plan["settings"]["sources"]}
     for shard in (shard for record in records for shard in record.shards):
         for name, (documents, tokens) in shard.sources.items():
-            totals[name]["documents"] += documents
-            totals[name]["tokens"] += tokens
-    return totals
+            found[name]["documents"] += documents
+            found[name]["tokens"] += tokens
+    return found
 
 
 def read_json(path: Path) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.corpus.contents import LOSS_BIT
+from bpe_tokenizer.corpus.documents import Counts, Ids
 from bpe_tokenizer.corpus.flat import ArrayFile, npy_header
 from bpe_tokenizer.corpus.packing import BestFitPacker, ConcatPacker, PackedIds, PackStrategy, position_ids
 from bpe_tokenizer.corpus.parquet import TableShard
@@ -79,7 +80,7 @@ class PackingShard:
         self._sequences = sequences
         self.abandon = sequences.abandon
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+    def write(self, ids: Ids, lengths: Counts) -> None:
         """Add documents."""
         for packed in self._packer.add(ids, lengths):
             self._sequences.add(packed)
@@ -211,7 +212,7 @@ class _MdsSequences:
 _Sequences: TypeAlias = _NumpySequences | _ParquetSequences | _MdsSequences
 
 
-def _ids_and_labels(ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
+def _ids_and_labels(ids: Ids) -> tuple[Ids, npt.NDArray[np.int32]]:
     """Return ids without `LOSS_BIT`, and the labels: those that had it, and -100 for the others."""
     plain = ids & ~LOSS_BIT
     return plain, np.where(ids >= LOSS_BIT, plain.astype(np.int32), np.int32(_NO_LABEL))

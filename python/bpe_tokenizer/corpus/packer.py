@@ -6,11 +6,10 @@ from itertools import compress, repeat
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bpe_tokenizer.atomic import AtomicFile, write_errors
 from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
-from bpe_tokenizer.corpus.documents import documents_that_fit
+from bpe_tokenizer.corpus.documents import Counts, documents_that_fit
 from bpe_tokenizer.corpus.manifest import Shard
 from bpe_tokenizer.corpus.sides import SideWriter, csv_field, write_sides
 from bpe_tokenizer.corpus.unit_shards import FullShard, UnitShards
@@ -54,8 +53,9 @@ class ShardPacker:
         self._files: list[AtomicFile] = []
         self._documents = 0
         self._tokens = 0
-        self._end = start
-        self._skipped_rows = start.skipped
+        # The input and the row of the last document, and the rows that were skipped in the shards before.
+        self._end = start[:2]
+        self._skipped_before = start.skipped
         self._skipped: list[BadRow] = []
         self.documents = sum(shard.documents for shard in store.shards)
         self.tokens = sum(shard.tokens for shard in store.shards)
@@ -72,22 +72,17 @@ class ShardPacker:
         """
         lengths = np.diff(batch.offsets)
         self._check_lengths(batch, lengths)
+        self._skipped += batch.bad
         full: list[FullShard] = []
-        start = bad = 0
+        start = 0
         while start < len(lengths):
             end = documents_that_fit(batch.offsets, start, self._tokens, self._limit)
             if end > start:
                 self._write(batch, lengths, start, end)
-                row = int(batch.rows[end - 1])
-                while bad < len(batch.bad) and batch.bad[bad][:2] < (batch.input, row):
-                    self._skip(batch.bad[bad])
-                    bad += 1
-                self._end = Position(batch.input, row, self._skipped_rows)
+                self._end = (batch.input, int(batch.rows[end - 1]))
             if end < len(lengths):
                 full += self._finish_shard()
             start = end
-        for row_of_none in batch.bad[bad:]:
-            self._skip(row_of_none)
         return batch.bytes_read, batch.bad, full
 
     def finish(self) -> tuple[list[FullShard], list[BadRow]]:
@@ -104,7 +99,7 @@ class ShardPacker:
         for side in self._sides:
             side.abandon()
 
-    def _check_lengths(self, batch: EncodedBatch, lengths: npt.NDArray[np.int64]) -> None:
+    def _check_lengths(self, batch: EncodedBatch, lengths: Counts) -> None:
         limit = self._layout.form.max_document_tokens
         if len(lengths) == 0 or len(batch.ids) <= limit:
             return
@@ -115,11 +110,7 @@ class ShardPacker:
                 f"the format holds at most {limit:,}"
             )
 
-    def _skip(self, row: BadRow) -> None:
-        self._skipped.append(row)
-        self._skipped_rows += 1
-
-    def _write(self, batch: EncodedBatch, lengths: npt.NDArray[np.int64], start: int, end: int) -> None:
+    def _write(self, batch: EncodedBatch, lengths: Counts, start: int, end: int) -> None:
         ids, lengths = batch.ids[batch.offsets[start] : batch.offsets[end]], lengths[start:end]
         validation = None if batch.validation is None else batch.validation[start:end]
         origins: list[str] = []
@@ -153,10 +144,12 @@ class ShardPacker:
             self._store.drop(compress(self._files, ~has_ids))
             files = list(compress(self._files, has_ids))
             sizes = [file.stream.tell() for file in files]
-        skipped = [row for row in self._skipped if row[:2] < self._end[:2]]
+        skipped = [row for row in self._skipped if row[:2] < self._end]
+        self._skipped_before += len(skipped)
+        end = Position(*self._end, self._skipped_before)
         counts = zip(self._source_names, self._of_sources.tolist(), strict=True)
         sources = {name: (documents, tokens) for name, (documents, tokens) in counts if documents}
-        shard = Shard({}, self._documents, self._tokens, self._end, sources=sources)
+        shard = Shard({}, self._documents, self._tokens, end, sources=sources)
         full = FullShard(files, sizes, shard, skipped)
         self._of_sources[:] = 0
         self._skipped = self._skipped[len(skipped) :]

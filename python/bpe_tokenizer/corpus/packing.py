@@ -11,9 +11,8 @@ from itertools import chain
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from bpe_tokenizer.corpus.documents import DocumentGroups, offsets_of, take_documents
+from bpe_tokenizer.corpus.documents import Counts, DocumentGroups, Ids, offsets_of, take_documents
 
 __all__ = [
     "BestFitPacker",
@@ -45,19 +44,17 @@ class PackedIds(NamedTuple):
         counts: The number of pieces of each sequence.
     """
 
-    ids: npt.NDArray[np.uint32]
-    pieces: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
+    ids: Ids
+    pieces: Counts
+    counts: Counts
 
     @property
-    def lengths(self) -> npt.NDArray[np.int64]:
+    def lengths(self) -> Counts:
         """The number of ids of each sequence."""
         return np.diff(offsets_of(self.pieces)[offsets_of(self.counts)])
 
 
-def split_into_sequences(
-    lengths: npt.NDArray[np.int64], size: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def split_into_sequences(lengths: Counts, size: int) -> tuple[Counts, Counts]:
     """Cut concatenated documents every `size` ids.
 
     Args:
@@ -102,7 +99,7 @@ class ConcatPacker:
         self._ids = np.empty(0, dtype=np.uint32)
         self._pieces = np.empty(0, dtype=np.int64)
 
-    def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
+    def add(self, ids: Ids, lengths: Counts) -> Iterator[PackedIds]:
         """Add documents, and yield the sequences that are complete."""
         pieces, counts = split_into_sequences(np.concatenate([self._pieces, lengths]), self._size)
         held = len(self._ids)
@@ -129,7 +126,7 @@ class ConcatPacker:
             self._ids, self._pieces = self._ids[:0], self._pieces[:0]
 
 
-def best_fit(lengths: npt.NDArray[np.int64], size: int) -> list[list[int]]:
+def best_fit(lengths: Counts, size: int) -> list[list[int]]:
     """Assign pieces to sequences by best-fit decreasing (Johnson, 1973).
 
     The longest piece comes first. Each piece goes into the fullest sequence that has room for it.
@@ -192,7 +189,7 @@ class BestFitPacker:
         self._size = size
         self._windows = DocumentGroups(max(_WINDOW_TOKENS, _WINDOW_SEQUENCES * size))
 
-    def add(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
+    def add(self, ids: Ids, lengths: Counts) -> Iterator[PackedIds]:
         """Add documents, and yield the sequences of complete windows."""
         for window in self._windows.add(ids, lengths):
             yield from self._packed(*window)
@@ -202,7 +199,7 @@ class BestFitPacker:
         for window in self._windows.finish():
             yield from self._packed(*window)
 
-    def _packed(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> Iterator[PackedIds]:
+    def _packed(self, ids: Ids, lengths: Counts) -> Iterator[PackedIds]:
         pieces = _cut(lengths, self._size)
         sequences = best_fit(pieces, self._size)
         step = max(_BLOCK_TOKENS // self._size, 1)
@@ -212,7 +209,7 @@ class BestFitPacker:
             yield PackedIds(*taken, np.array([len(sequence) for sequence in block]))
 
 
-def _cut(lengths: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+def _cut(lengths: Counts, size: int) -> Counts:
     """Cut each document every `size` ids."""
     lengths = lengths[lengths > 0]
     numbers = -(-lengths // size)
@@ -221,7 +218,7 @@ def _cut(lengths: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
     return pieces
 
 
-def position_ids(packed: PackedIds) -> npt.NDArray[np.int64]:
+def position_ids(packed: PackedIds) -> Counts:
     """Return the position of each id in its piece: `position_ids` of transformers.
 
     >>> packed = PackedIds(np.arange(5, dtype=np.uint32), np.array([2, 3]), np.array([2]))

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from bpe_tokenizer.corpus.documents import DocumentGroups, offsets_of
+from bpe_tokenizer.corpus.documents import Counts, DocumentGroups, Ids, offsets_of
 from bpe_tokenizer.readers.columns import import_pyarrow
 
 __all__ = ["ParquetShard", "TableShard"]
@@ -35,7 +35,7 @@ class TableShard:
         )
         self._table = self._pyarrow.parquet.ParquetWriter(file, schema, compression="zstd", **options)
 
-    def rows(self, **columns: tuple[npt.NDArray[Any], npt.NDArray[np.int64]]) -> Any:
+    def rows(self, **columns: tuple[npt.NDArray[Any], Counts]) -> Any:
         """Return rows as a table of pyarrow: of each column the items, and how many of them each row has."""
         arrays = {}
         for name, (items, lengths) in columns.items():
@@ -71,7 +71,7 @@ class ParquetShard(TableShard):
         super().__init__(files[0], {"input_ids": dtype})
         self._row_groups = DocumentGroups(_ROW_GROUP_TOKENS)
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+    def write(self, ids: Ids, lengths: Counts) -> None:
         """Add documents. The row groups do not depend on how the documents are divided into calls."""
         for group in self._row_groups.add(ids, lengths):
             self.write_row_group(self.rows(input_ids=group))

@@ -143,12 +143,7 @@ def tokenize_corpus(
     return made
 
 
-def merge_manifests(
-    output: PathLike,
-    *,
-    of: int | None = None,
-    verify: bool = False,
-) -> TokenizedCorpus:
+def merge_manifests(output: PathLike, *, of: int | None = None, verify: bool = False) -> TokenizedCorpus:
     """Write the manifest of a run in parts, after all parts are finished.
 
     It lists the shards of all units in order. Any process may write it, also again: the bytes are the same.

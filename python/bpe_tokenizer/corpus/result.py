@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from bpe_tokenizer.corpus.manifest import UnitRecord
+from bpe_tokenizer.corpus.manifest import UnitRecord, totals
 from bpe_tokenizer.corpus.shards import TokenType
 from bpe_tokenizer.corpus.sides import INDEX_SUFFIX
 from bpe_tokenizer.errors import shorten
@@ -56,17 +57,6 @@ class TokenizedCorpus(NamedTuple):
             dtype: The type of an id.
             kept: Number of shards that an earlier run had finished.
         """
-        return cls(
-            [
-                directory / name
-                for record in records
-                for shard in record.shards
-                for name in shard.files
-                if not name.endswith(INDEX_SUFFIX)
-            ],
-            sum(record.documents for record in records),
-            sum(record.tokens for record in records),
-            sum(record.skipped or 0 for record in records),
-            dtype,
-            kept,
-        )
+        names = chain.from_iterable(shard.files for record in records for shard in record.shards)
+        files = [directory / name for name in names if not name.endswith(INDEX_SUFFIX)]
+        return cls(files, **totals(records), dtype=dtype, kept=kept)

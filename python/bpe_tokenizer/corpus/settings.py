@@ -123,7 +123,8 @@ class CorpusSettings:
             raise OptionError(f"format is {format!r}; it must be one of {', '.join(map(repr, FORMATS))}")
         chosen = pick(ShardOptions, options)
         values: dict[str, Any] = {**vars(chosen), **_checked(chosen, format)}
-        _check_together(format, values)
+        if problem := _problem(format, values):
+            raise OptionError(problem)
         allowed, is_chat = chosen.allowed_special, chosen.content == "messages"
         resolve_allowed_special(tokenizer._compiled(), (), allowed)
         read = ReadOptions() if read is None else read
@@ -217,18 +218,17 @@ def _special_id(tokenizer: BPETokenizer, argument: str, token: str) -> int:
 def _checked(chosen: ShardOptions, name: ShardFormatName) -> dict[str, Any]:
     """Return the options of numbers and flags that are given, each checked for itself."""
     most, least = FORMATS[name].max_tokens, chosen.min_document_tokens or 1
+    count = partial(check_integer, minimum=1)
     checks: dict[str, Callable[[str, Any], Any]] = {
-        "shard_tokens": partial(check_integer, minimum=1, reason=f"the limit of {name}", maximum=most),
+        "shard_tokens": partial(count, reason=f"the limit of {name}", maximum=most),
         "shuffle": partial(check_integer, minimum=0, maximum=2**64 - 1),
         "val_fraction": check_fraction,
         "pack": partial(check_integer, minimum=2, maximum=2**31 - 1),
         "min_document_tokens": partial(check_integer, minimum=0),
-        "max_document_tokens": partial(
-            check_integer, minimum=least, reason="the least is min_document_tokens"
-        ),
+        "max_document_tokens": partial(count, minimum=least, reason="the least is min_document_tokens"),
         "sample": lambda name, value: None if value == 1 else check_fraction(name, value),
-        "limit": partial(check_integer, minimum=1),
-        "max_tokens": partial(check_integer, minimum=1),
+        "limit": count,
+        "max_tokens": count,
         "index": check_flag,
     }
     given = {name: getattr(chosen, name) for name in checks}
@@ -238,48 +238,36 @@ def _checked(chosen: ShardOptions, name: ShardFormatName) -> dict[str, Any]:
     return {"shard_tokens": most, **found}
 
 
-def _check_together(name: ShardFormatName, values: Mapping[str, Any]) -> None:
-    """Check that options have a meaning together, and in a format."""
+def _problem(name: ShardFormatName, values: Mapping[str, Any]) -> str:
+    """Return why options have no meaning together, or in a format; "" if they have one."""
     pack, shard_tokens, content = values["pack"], values["shard_tokens"], values["content"]
     given = {name for name, value in values.items() if value != getattr(ShardOptions, name)}
-    unused = min(_MEANINGLESS[content] & given, default=None)
-    is_packed, is_chat = pack is not None, content == "messages"
-    problems = [
-        ({"eos_token", "append_eos"} <= given, "give eos_token or append_eos=False, not both"),
-        (unused is not None, f"{unused} has no meaning with content={content!r}; leave it out"),
-        (
-            name in INDEXED_FORMATS and "val_fraction" in given,
+    if {"eos_token", "append_eos"} <= given:
+        return "give eos_token or append_eos=False, not both"
+    if unused := _MEANINGLESS[content] & given:
+        return f"{min(unused)} has no meaning with content={content!r}; leave it out"
+    if name in INDEXED_FORMATS and "val_fraction" in given:
+        return (
             f"{name} lists all shards of a directory in one {INDEX}, so val_fraction cannot divide them; "
-            "tokenize files for training and files for validation into two directories",
-        ),
-        (
-            not is_packed and "pack_strategy" in given,
-            "pack_strategy has no meaning without pack=N; give both",
-        ),
-        (
-            is_packed and name not in ("npy", "parquet", "mds"),
-            f"{name} has no packed sequences: its readers take a stream of ids and cut it themselves; pack "
-            "into 'npy', 'parquet' or 'mds'",
-        ),
-        (
-            is_packed and shard_tokens < pack,
-            f"pack is {pack or 0:,} and shard_tokens is {shard_tokens:,}; a shard holds at least one "
-            "sequence",
-        ),
-        (
-            is_packed and "index" in given,
-            "packed sequences have no index of documents, which are cut; leave out pack=N or index=True",
-        ),
-        (
-            "id_field" in given and not values["index"],
-            "id_field has no meaning without index=True; give both",
-        ),
-        (
-            is_chat and not is_packed and name != "olmo",
+            "tokenize files for training and files for validation into two directories"
+        )
+    if pack is None and "pack_strategy" in given:
+        return "pack_strategy has no meaning without pack=N; give both"
+    if "id_field" in given and not values["index"]:
+        return "id_field has no meaning without index=True; give both"
+    if pack is None and content == "messages" and name != "olmo":
+        return (
             "conversations have tokens that do not count for the loss, which only 'olmo' and packed 'npy', "
-            "'parquet' and 'mds' can tell; give one of these formats (--format npy --pack N)",
-        ),
-    ]
-    for is_wrong, problem in problems:
-        if is_wrong:
-            raise OptionError(problem)
+            "'parquet' and 'mds' can tell; give one of these formats (--format npy --pack N)"
+        )
+    if pack is None:
+        return ""
+    if name not in ("npy", "parquet", "mds"):
+        return (
+            f"{name} has no packed sequences: its readers cut a stream of ids; use 'npy', 'parquet' or 'mds'"
+        )
+    if shard_tokens < pack:
+        return f"pack is {pack:,} and shard_tokens is {shard_tokens:,}; a shard holds at least one sequence"
+    if "index" in given:
+        return "packed sequences have no index of documents, which are cut; leave out pack=N or index=True"
+    return ""

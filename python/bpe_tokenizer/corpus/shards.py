@@ -7,11 +7,10 @@ from functools import partial
 from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from bpe_tokenizer.corpus.document_ends import DatatroveShard, OlmoShard
+from bpe_tokenizer.corpus.document_ends import DatatroveShard, MegatronShard, OlmoShard
+from bpe_tokenizer.corpus.documents import Counts, Ids
 from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, FlatShard, Header, llm_c_header, no_header, npy_header
-from bpe_tokenizer.corpus.megatron import MegatronShard
 from bpe_tokenizer.corpus.parquet import ParquetShard
 from bpe_tokenizer.corpus.streaming import LITDATA_MAX_TOKENS, MDS_MAX_TOKENS, MdsShard, litdata_header
 from bpe_tokenizer.errors import OptionError
@@ -32,7 +31,7 @@ _MEGATRON_INT32_VOCABULARY = 65_500
 class ShardWriter(Protocol):
     """Writes a shard incrementally. The files do not depend on how the documents are divided into calls."""
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+    def write(self, ids: Ids, lengths: Counts) -> None:
         """Add documents: their ids in sequence, and the number of ids of each."""
 
     def finish(self) -> None:

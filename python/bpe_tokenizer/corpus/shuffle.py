@@ -21,7 +21,7 @@ import numpy.typing as npt
 from bpe_tokenizer.atomic import write_errors
 from bpe_tokenizer.columns.texts import cuts
 from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
-from bpe_tokenizer.corpus.documents import offsets_of, take_documents
+from bpe_tokenizer.corpus.documents import Counts, Ids, offsets_of, take_documents
 from bpe_tokenizer.corpus.shards import TokenType
 from bpe_tokenizer.corpus.validation import GOLDEN_GAMMA, mixed
 from bpe_tokenizer.readers import BadRow
@@ -48,8 +48,8 @@ class _Documents(NamedTuple):
     """Documents with their keys, lengths, origins and ids, which may be stored in 16 bits."""
 
     keys: npt.NDArray[np.uint64]
-    lengths: npt.NDArray[np.int64]
-    origins: npt.NDArray[np.int64]
+    lengths: Counts
+    origins: Counts
     ids: npt.NDArray[Any]
 
     @property
@@ -61,7 +61,7 @@ class _Documents(NamedTuple):
         ids, lengths = take_documents(self.ids, self.lengths, order)
         return _Documents(self.keys[order], lengths, self.origins[order], ids)
 
-    def between(self, first: int, end: int, offsets: npt.NDArray[np.int64]) -> _Documents:
+    def between(self, first: int, end: int, offsets: Counts) -> _Documents:
         """Return successive documents, given where the ids of each start."""
         ids = self.ids[offsets[first] : offsets[end]]
         return _Documents(self.keys[first:end], self.lengths[first:end], self.origins[first:end], ids)
@@ -139,7 +139,7 @@ def shuffle_documents(
     yield EncodedBatch(0, np.zeros(0, dtype=np.uint32), offsets_of(nothing), nothing, tuple(bad), read)
 
 
-def _with_names(batch: EncodedBatch) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+def _with_names(batch: EncodedBatch) -> tuple[Ids, Counts]:
     """Return the ids of documents, each followed by the bytes of its name, and their offsets."""
     if batch.names is None:
         return batch.ids, batch.offsets
@@ -154,7 +154,7 @@ def _with_names(batch: EncodedBatch) -> tuple[npt.NDArray[np.uint32], npt.NDArra
 def _without_names(batch: EncodedBatch) -> EncodedBatch:
     """Return the documents of `_with_names`, and their names."""
     names: list[str] = []
-    documents: list[npt.NDArray[np.uint32]] = []
+    documents: list[Ids] = []
     for start, end in pairwise(batch.offsets.tolist()):
         last = end - _SIZE_BYTES
         first = last - int.from_bytes(batch.ids[last:end].astype(np.uint8).tobytes(), "little")

@@ -6,12 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import compress
 from typing import BinaryIO, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from bpe_tokenizer.corpus.contents import LOSS_BIT
 from bpe_tokenizer.corpus.document_ends import DocumentIndex
-from bpe_tokenizer.corpus.documents import select_documents
+from bpe_tokenizer.corpus.documents import Counts, Flags, Ids, select_documents
 from bpe_tokenizer.corpus.shards import ShardFormat, TokenType
 
 __all__ = ["INDEX_SUFFIX", "MASK_SUFFIX", "ShardLayout", "SideWriter", "csv_field", "write_sides"]
@@ -74,9 +71,7 @@ class SideWriter:
         self.tokens = 0
         self.abandon = self._shard.abandon
 
-    def write(
-        self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64], origins: Iterable[str]
-    ) -> None:
+    def write(self, ids: Ids, lengths: Counts, origins: Iterable[str]) -> None:
         """Add documents.
 
         Args:
@@ -101,9 +96,9 @@ class SideWriter:
 
 def write_sides(
     sides: Sequence[SideWriter],
-    ids: npt.NDArray[np.uint32],
-    lengths: npt.NDArray[np.int64],
-    validation: npt.NDArray[np.bool_] | None,
+    ids: Ids,
+    lengths: Counts,
+    validation: Flags | None,
     origins: Sequence[str] = (),
 ) -> None:
     """Write documents to their sides.

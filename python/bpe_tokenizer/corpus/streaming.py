@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.corpus.checksums import read_errors, size_of
+from bpe_tokenizer.corpus.documents import Counts, Ids
 from bpe_tokenizer.errors import CorpusError
 
 __all__ = [
@@ -73,7 +74,7 @@ class MdsShard:
         self._samples = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 (`finish` and `abandon` close it)
         self._sizes = array("I")
 
-    def write(self, ids: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int64]) -> None:
+    def write(self, ids: Ids, lengths: Counts) -> None:
         """Add documents."""
         end = 0
         for length in lengths.tolist():

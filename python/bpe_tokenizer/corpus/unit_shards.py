@@ -9,9 +9,8 @@ from typing import NamedTuple
 from bpe_tokenizer.atomic import AtomicFile, write_errors
 from bpe_tokenizer.corpus.checksums import checksum
 from bpe_tokenizer.corpus.directory import CorpusDirectory
-from bpe_tokenizer.corpus.manifest import Files, Shard, UnitRecord
+from bpe_tokenizer.corpus.manifest import Files, Shard, UnitRecord, skipped_line
 from bpe_tokenizer.corpus.plan import Plan, Unit
-from bpe_tokenizer.corpus.skipped_rows import skipped_line
 from bpe_tokenizer.errors import WriteError
 from bpe_tokenizer.readers import BadRow, Position
 

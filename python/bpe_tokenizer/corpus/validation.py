@@ -9,6 +9,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from bpe_tokenizer.corpus.documents import Counts, Flags
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
 __all__ = [
@@ -45,9 +46,7 @@ def check_fraction(name: str, value: object) -> float:
     return fraction
 
 
-def is_validation(
-    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], fraction: float
-) -> npt.NDArray[np.bool_]:
+def is_validation(data: npt.NDArray[np.uint8], offsets: Counts, fraction: float) -> Flags:
     """Return which documents are for validation.
 
     A hash of the text decides. So the choice depends on nothing else: not on the tokenizer, the order of the
@@ -69,9 +68,7 @@ def is_validation(
     return _text_hashes(data, offsets) < np.uint64(fraction * 2**64)
 
 
-def is_sampled(
-    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], fraction: float
-) -> npt.NDArray[np.bool_]:
+def is_sampled(data: npt.NDArray[np.uint8], offsets: Counts, fraction: float) -> Flags:
     """Return which documents are in a sample. A hash of the text decides, another one than for validation.
 
     Arguments: as in `is_validation`.
@@ -79,7 +76,7 @@ def is_sampled(
     return mixed(_text_hashes(data, offsets) + GOLDEN_GAMMA) < np.uint64(fraction * 2**64)
 
 
-def _text_hashes(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+def _text_hashes(data: npt.NDArray[np.uint8], offsets: Counts) -> npt.NDArray[np.uint64]:
     view = np.ascontiguousarray(data).data
     checksums = [crc32(view[start:end]) for start, end in pairwise(offsets.tolist())]
     values = np.array(checksums, dtype=np.uint64) | np.diff(offsets).astype(np.uint64) << np.uint64(32)

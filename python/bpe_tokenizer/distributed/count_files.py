@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 from bpe_tokenizer.arguments import check_integer, check_path
 from bpe_tokenizer.atomic import AtomicFile, is_temporary, make_directory, write_atomically, write_errors
 from bpe_tokenizer.corpus.input_list import listed_inputs, run_changes
-from bpe_tokenizer.corpus.manifest import MANIFEST, read_json
+from bpe_tokenizer.corpus.manifest import MANIFEST, SKIPPED, read_json
 from bpe_tokenizer.corpus.plan import Unit
 from bpe_tokenizer.corpus.result import PathLike
-from bpe_tokenizer.corpus.skipped_rows import SKIPPED
 from bpe_tokenizer.distributed.arrow import CountSettings, add_texts, collect_counts, counts_to_batch
 from bpe_tokenizer.distributed.count_units import CountWork, count_unit, plan_count
 from bpe_tokenizer.distributed.tasks import Bound, Tasks

@@ -8,8 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from bpe_tokenizer.corpus.input_list import input_names
+from bpe_tokenizer.corpus.manifest import skipped_line
 from bpe_tokenizer.corpus.plan import PartKind, Unit, divide, part_ranges
-from bpe_tokenizer.corpus.skipped_rows import skipped_line
 from bpe_tokenizer.distributed.arrow import CountSettings
 from bpe_tokenizer.readers import Input, ReadOptions, input_kind, read_batches
 from bpe_tokenizer.readers.positions import SkippedRows
