@@ -88,10 +88,8 @@ class BatchEncoder:
 
     def __init__(self, tokenizer: BPETokenizer, settings: CorpusSettings, threads: int | None) -> None:
         compiled = tokenizer._compiled()
-        allowed: Any = settings.allowed_special
-        if not isinstance(allowed, str):
-            allowed = set(allowed)
         self._encoder = compiled.encoder
+        allowed: Any = settings.allowed_special
         self._special = resolve_allowed_special(compiled, (), allowed)
         self._added = (_as_ids(settings.bos_id), _as_ids(settings.eos_id))
         self._settings = settings

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ _SHOWN = 8
 
 
 class CorpusDirectory:
-    """The output directory of a run. As a context manager it gives up its lock at the end.
+    """The output directory of a run.
 
     Args:
         path: The directory, which has a plan.
@@ -61,8 +61,11 @@ class CorpusDirectory:
         self._plan_version = ""
 
     @classmethod
-    def open(cls, path: Path, plan: Plan, overwrite: bool = False) -> CorpusDirectory:
+    @contextmanager
+    def open(cls, path: Path, plan: Plan, overwrite: bool = False) -> Iterator[CorpusDirectory]:
         """Open a directory for a new run, or to go on with a run that has the same plan.
+
+        As a context, it gives up its lock at the end.
 
         Args:
             path: The directory; it is created if it does not exist.
@@ -81,8 +84,7 @@ class CorpusDirectory:
                 f"overwrite is not possible in a store, which has no locks: remove {path} before"
             )
         lock = DirectoryLock(path, RUN_LOCK) if plan.unit_bytes is None and is_local else None
-        directory = cls(path, plan.digest, len(plan.units), lock)
-        try:
+        with lock or nullcontext():
             with write_errors(path):
                 if lock is not None:
                     _remove_earlier(path, overwrite)
@@ -91,10 +93,7 @@ class CorpusDirectory:
                     _write_plan(path / _PLAN, plan.data)
                 if (path / _PLAN).read_bytes() != plan.data:
                     raise OptionError(_differing(path, plan))
-        except BaseException:
-            directory.close()
-            raise
-        return directory
+            yield cls(path, plan.digest, len(plan.units), lock)
 
     @classmethod
     def of_parts(cls, path: Path) -> CorpusDirectory:
@@ -114,19 +113,6 @@ class CorpusDirectory:
         if not units:
             raise OptionError(f"{path} holds rows of an engine, whose own run writes {MANIFEST} at its end")
         return cls(path, checksum(path / _PLAN), units)
-
-    def __enter__(self) -> CorpusDirectory:
-        """Return the directory."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Release the lock."""
-        self.close()
-
-    def close(self) -> None:
-        """Release the lock."""
-        if self.lock is not None:
-            self.lock.release()
 
     @property
     def scratch(self) -> Path:
@@ -218,14 +204,12 @@ class CorpusDirectory:
             if broken:
                 first = first or broken[0]
                 damaged.append(unit)
-        numbers = missing or damaged
-        if numbers:
+        if numbers := missing or damaged:
             problem = "missing" if missing else f"damaged ({first} is not as it was written)"
             which = "unit u belongs to part u % N of N"
             if of is not None:
-                which = (
-                    f"these are of the parts {_shown(sorted({number % of for number in numbers}))} of {of}"
-                )
+                parts = sorted({number % of for number in numbers})
+                which = f"these are of the parts {_shown(parts)} of {of}"
             raise CorpusError(
                 f"{self.path}: {len(numbers)} of {self.units} units are {problem}: {_shown(numbers)}; run "
                 f"their parts again ({which})"

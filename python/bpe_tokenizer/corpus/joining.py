@@ -114,9 +114,7 @@ def training_files(files: list[Path], settings: Mapping[str, Any]) -> list[Path]
         names = [path.name for path in files]
         return join_shards(files[0].parent, names, settings["format"], settings["dtype"])
     if settings["format"] == "nanogpt" and len(files) == 1:
-        path = files[0].with_name("train.bin")
-        if not (path.exists() and path.samefile(files[0])):
-            link(files[0], path)
+        link(files[0], files[0].with_name("train.bin"))
     return files
 
 

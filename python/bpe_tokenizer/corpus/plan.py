@@ -21,7 +21,7 @@ from bpe_tokenizer.readers import Input, ReadOptions, input_kind
 from bpe_tokenizer.readers.columns import import_pyarrow
 from bpe_tokenizer.readers.inputs import open_stored
 
-__all__ = ["PartKind", "Plan", "Unit", "divide", "part_ranges", "plan_rows", "plan_units", "unit_stem"]
+__all__ = ["PartKind", "Plan", "Unit", "divide", "part_ranges", "plan_units", "unit_stem"]
 
 PartKind: TypeAlias = Literal["bytes", "groups", "rows"]
 _VERSION = 1
@@ -202,15 +202,6 @@ def _is_border(source: Input, unit_bytes: int) -> bool:
     """
     name = f"{source.name.replace(os.sep, '/').rpartition('/')[2]} {source.size}"
     return crc32(name.encode("utf-8", errors="surrogatepass")) * 2 * unit_bytes < source.size << 32
-
-
-def plan_rows(settings: CorpusSettings) -> Plan:
-    """Return the plan of an engine's rows: each partition is a unit, and their number is not known yet.
-
-    Args:
-        settings: What the contents of the shards depend on.
-    """
-    return Plan((), settings, 0, ())
 
 
 def part_ranges(source: Input, options: ReadOptions, unit_bytes: int) -> list[tuple[int, int, PartKind]]:

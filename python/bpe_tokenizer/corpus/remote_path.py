@@ -52,10 +52,6 @@ class RemotePath(os.PathLike[str]):
 
     __fspath__ = __str__
 
-    def __repr__(self) -> str:
-        """Return the URL as that of a path."""
-        return f"{type(self).__name__}({str(self)!r})"
-
     def __truediv__(self, name: str) -> RemotePath:
         """Return a file of the directory."""
         return RemotePath(self.system, f"{self.path}/{name}")
@@ -98,10 +94,6 @@ class RemotePath(os.PathLike[str]):
         """Return what changes when the file is written again."""
         with self._errors():
             return str(self.system.ukey(self.path))
-
-    def samefile(self, other: object) -> bool:
-        """Return False: no object has two names."""
-        return False
 
     def iterdir(self) -> Iterator[RemotePath]:
         """Yield the files of the directory, of which there may be none."""

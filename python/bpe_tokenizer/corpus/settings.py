@@ -198,9 +198,8 @@ def _eos_id(tokenizer: BPETokenizer, eos_token: str | None) -> int | None:
     if eos_token is None:
         raise OptionError(
             f"no special token of the tokenizer is plainly the end of a document (it has "
-            f"{', '.join(shorten(token, 30) for token in list(special)[:3]) or 'none'}"
-            f"{', ...' if len(special) > 3 else ''}): name one with eos_token='...', or let documents "
-            "run together with append_eos=False (--no-eos)"
+            f"{shorten(list(special), 100)}): name one with eos_token='...', or let documents run together "
+            "with append_eos=False (--no-eos)"
         )
     return _special_id(tokenizer, "eos_token", eos_token)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import BinaryIO, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -103,17 +103,14 @@ def choose_token_type(name: ShardFormatName, largest_id: int, wanted: TokenType 
     types = FORMATS[name].types
     if wanted is not None and wanted not in types:
         known = " or ".join(map(repr, types))
-        if wanted not in get_args(TokenType):
-            raise OptionError(f"dtype is {wanted!r}; it must be {known}")
-        raise OptionError(f"{name} has no ids of type {wanted!r}; dtype can be {known}")
-    fitting = [each for each in types if largest_id <= np.iinfo(each).max]
-    if not fitting or (wanted is not None and wanted not in fitting):
-        raise OptionError(
-            f"the tokenizer's largest id, {largest_id:,}, does not fit into {wanted or types[-1]}"
-        )
+        raise OptionError(f"dtype is {wanted!r}, and {name} has ids of type {known}")
+    largest = wanted or types[-1]
+    if largest_id > np.iinfo(largest).max:
+        raise OptionError(f"the tokenizer's largest id, {largest_id:,}, does not fit into {largest}")
     if wanted is not None:
         return wanted
-    if name == "nanogpt" and fitting[0] != "uint16":
+    smallest = next(each for each in types if largest_id <= np.iinfo(each).max)
+    if name == "nanogpt" and smallest != "uint16":
         raise OptionError(
             f"the largest id is {largest_id:,}, but nanoGPT's train.py reads uint16 (at most 65,535) without "
             "a check; write 32 bits with dtype='uint32' (--dtype uint32), and change both lines of its "
@@ -121,4 +118,4 @@ def choose_token_type(name: ShardFormatName, largest_id: int, wanted: TokenType 
         )
     if name == "megatron" and largest_id + 1 >= _MEGATRON_INT32_VOCABULARY:
         return "int32"
-    return fitting[0]
+    return smallest

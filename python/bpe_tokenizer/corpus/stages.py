@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -41,56 +41,56 @@ def ordered_map(
     >>> list(ordered_map(str, [1, 2, 3], workers=2, size=lambda item: 1, limit=2))
     ['1', '2', '3']
     """
-    pending: deque[tuple[int, Callable[[], _Result], Future[_Result] | None]] = deque()
+    # The size and the result of each item in work.
+    pending: deque[tuple[int, Future[_Result]]] = deque()
     held = 0
     has_thread = True
+    failures: list[Exception] = []
     pool = ThreadPoolExecutor(workers)
+
+    def start(item: _Item) -> Future[_Result]:
+        nonlocal has_thread
+        if has_thread and not inline(item):
+            try:
+                return pool.submit(work, item)
+            except RuntimeError:  # no thread can start
+                has_thread = False
+        done: Future[_Result] = Future()
+        try:
+            done.set_result(work(item))
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
     def take() -> _Result:
         nonlocal held
-        cost, result, _ = pending.popleft()
+        cost, future = pending.popleft()
         held -= cost
-        return result()
+        return future.result()
 
-    failure: Exception | None = None
-    items = iter(items)
     try:
-        while True:
-            try:
-                item = next(items)
-            except StopIteration:
-                break
-            except Exception as error:
-                failure = error
-                break
+        for item in _until_error(items, failures):
             cost = size(item)
             while pending and held + cost > limit:
                 yield take()
-            future: Future[_Result] | None = None
-            if has_thread and not inline(item):
-                try:
-                    future = pool.submit(work, item)
-                except RuntimeError:  # no thread can start
-                    has_thread = False
-            pending.append((cost, _call(work, item) if future is None else future.result, future))
+            pending.append((cost, start(item)))
             held += cost
-            del item, future  # A large item is freed as early as possible.
-            while pending and _is_ready(pending[0][2]):
+            del item  # A large item is freed as early as possible.
+            while pending and pending[0][1].done():
                 yield take()
         while pending:
             yield take()
-        if failure is not None:
-            raise failure
+        if failures:
+            raise failures[0]
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _call(work: Callable[[_Item], _Result], item: _Item) -> Callable[[], _Result]:
-    return lambda: work(item)
-
-
-def _is_ready(future: Future[_Result] | None) -> bool:
-    return future is None or future.done()
+def _until_error(items: Iterable[_Item], failures: list[Exception]) -> Iterator[_Item]:
+    try:
+        yield from items
+    except Exception as error:
+        failures.append(error)
 
 
 def in_threads(look: Callable[[_Item], _Result], items: Iterable[_Item]) -> Generator[_Result, None, None]:

@@ -16,7 +16,7 @@ from bpe_tokenizer.corpus.batch_encoder import BatchEncoder
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.joining import write_meta
 from bpe_tokenizer.corpus.manifest import MANIFEST, UnitRecord
-from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
+from bpe_tokenizer.corpus.plan import Plan, Unit
 from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
 from bpe_tokenizer.corpus.settings import tokenizer_digest
@@ -27,7 +27,7 @@ from bpe_tokenizer.errors import OptionError
 from bpe_tokenizer.tokenizer import BPETokenizer
 from bpe_tokenizer.train.progress import ProgressBar
 
-__all__ = ["Plan", "Unit", "UnitRecord", "plan_units", "run_unit", "run_units", "write_units"]
+__all__ = ["run_unit", "run_units", "write_units"]
 
 # Units at the same time, each with some of the processors: one thread writes a unit. With `shuffle`, each may
 # have hundreds of temporary files.
@@ -55,7 +55,7 @@ def run_unit(
         tokenizer: The tokenizer of the plan's settings.
         threads: Number of threads that encode; None for all processors.
         verify: Compare the hashes of a committed unit, not only sizes and times.
-        rows: The rows of a unit of `plan_rows`, as Arrow record batches. They are written again by each
+        rows: The rows of a partition of an engine, as Arrow record batches. They are written again by each
             attempt, which must get the same rows in the same order.
 
     Returns:
@@ -67,6 +67,7 @@ def run_unit(
         WriteError: A file cannot be written.
 
     >>> import tempfile
+    >>> from bpe_tokenizer.corpus.plan import plan_units
     >>> from bpe_tokenizer.corpus.settings import CorpusSettings
     >>> from bpe_tokenizer.readers import ReadOptions, find_inputs
     >>> tokenizer = BPETokenizer().train("low lower", 258, special_tokens=["<|eos|>"], verbose=False)

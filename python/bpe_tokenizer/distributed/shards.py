@@ -12,7 +12,7 @@ from bpe_tokenizer.atomic import check_writable, remove_abandoned, write_errors
 from bpe_tokenizer.corpus.directory import CorpusDirectory
 from bpe_tokenizer.corpus.manifest import UnitRecord
 from bpe_tokenizer.corpus.options import UnitArguments, UnitOptions
-from bpe_tokenizer.corpus.plan import Plan, Unit, plan_rows, plan_units
+from bpe_tokenizer.corpus.plan import Plan, Unit, plan_units
 from bpe_tokenizer.corpus.remote_path import output_path
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.run_report import OnEvent, RunReport
@@ -92,7 +92,9 @@ def tokenize_on_engine(
     rows = tasks.rows(inputs, settings.read)
     with ProgressBar.shown(run.verbose) as bar:
         if rows is not None:
-            work = ShardWork(plan_rows(settings), str(path), tokenizer, run.threads)
+            # Each partition is a unit, and their number is not known yet.
+            plan = Plan((), settings, 0, ())
+            work = ShardWork(plan, str(path), tokenizer, run.threads)
             return _write_rows(tasks, rows, work, RunReport(bar, run.on_event))
         sources = find_sources(inputs, read, settings.recognized(tokenizer))
         plan = plan_units(sources, settings, size)
