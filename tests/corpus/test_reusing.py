@@ -33,7 +33,7 @@ def source(tmp_path: Path) -> Path:
     directory.mkdir(parents=True)
     for number in range(20):
         (directory / f"{number:02d}.txt").write_text("\n".join(chance.choices(DOCUMENTS, k=4)), "utf-8")
-    (directory / "07.jsonl").write_bytes(as_jsonl(DOCUMENTS * 2))
+    (directory / "07").write_bytes(as_jsonl(DOCUMENTS * 2))  # JSON Lines by its content
     return directory
 
 
