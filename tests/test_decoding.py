@@ -182,6 +182,8 @@ def test_bytes_that_are_no_text(tokenizer: BPETokenizer) -> None:
             decode(ids, errors="strict")
         with pytest.raises(OptionError, match="errors is 'wrong'"):
             decode([97], errors="wrong")
+    with pytest.raises(DecodingError, match=r"in row 1$"):
+        tokenizer.decode_batch([[97], ids], errors="strict")
 
 
 def test_a_batch_is_decoded_without_its_padding(tokenizer: BPETokenizer) -> None:

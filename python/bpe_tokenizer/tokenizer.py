@@ -1638,11 +1638,12 @@ class BPETokenizer(_core.Tokenizer):
         check_error_handler(errors)
         rows = id_rows(batch_ids)
         pad_id = compiled.pad_id if check_flag("skip_padding", skip_padding) else None
+        count = thread_count(threads)
         try:
-            return compiled.encoder.decode_batch(
-                rows, skip_special_tokens, errors, thread_count(threads), pad_id
-            )
+            return compiled.encoder.decode_batch(rows, skip_special_tokens, errors, count, pad_id)
         except UnicodeDecodeError as error:
+            found = compiled.encoder.decode_batch(rows, skip_special_tokens, None, count, pad_id)
+            error.reason += f", in row {found.index(error.object)}"
             raise decoding_error(error) from None
 
     def decode_arrow(
