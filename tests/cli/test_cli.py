@@ -250,6 +250,7 @@ def test_no_command_shows_the_help(run: Run) -> None:
         (["encode", "--tokenizer", "x", "--text", "x", "--file", "y"], "give one of"),
         (["decode", "--tokenizer", "x", "--ids", "12", "twelve"], "'twelve' is not an id"),
         (["decode", "--tokenizer", "x", "--ids", "12", "-1"], "-1"),
+        (["decode", "--tokenizer", "x", "--ids", "[[12], [13]]"], "not of lists"),
     ],
 )
 def test_a_wrong_command_line_is_a_usage_error(run: Run, arguments: Sequence[str], said: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -118,7 +119,8 @@ def encode(
             loaded = _with_control_tokens(loaded, **chat)
         found = [[np.array(ids, np.uint32)]]
     else:
-        texts = [[text]] if text is not None else map(partial(text_blocks, on_read=progress.add), inputs)
+        read = partial(text_blocks, on_read=progress.add)
+        texts = map(read, inputs) if text is None else [[_argument(text)]]
         found = (_ids(loaded, chunks, special, add_special_tokens) for chunks in texts)
     for blocks in map(progress.of, found):
         if count:
@@ -130,6 +132,16 @@ def encode(
             _show_tokens(loaded, [each for ids in whole for each in ids.tolist()])
         else:
             write_ids(format_, blocks, write, loaded.convert_ids_to_tokens)
+
+
+def _argument(text: str) -> str:
+    """A text of the command line, in which surrogates are bytes that the locale does not know."""
+    if not re.search("[\udc80-\udcff]", text):
+        return text
+    try:
+        return os.fsencode(text).decode()
+    except UnicodeError:
+        raise typer.BadParameter("--text is not UTF-8; convert it to UTF-8 first") from None
 
 
 class _Progress:

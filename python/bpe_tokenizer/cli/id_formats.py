@@ -250,6 +250,8 @@ def _items(data: bytes, is_first: bool) -> Ids:
         plain = data.lstrip(b" ").replace(b", ", b",").replace(b",", b" ")
         if plain == _core.write_ids(ids)[:-1]:
             return ids
+    if b"[" in data:
+        raise OptionError("JSON ids must be a list of numbers, not of lists: write each list on its own line")
     before = b"[" if is_first else b"[0,"
     return _ids_of(_json_value(before + data + b"]"))[not is_first :]
 
