@@ -44,12 +44,12 @@ def test_nothing_is_wider_than_the_window(
     for name in ("Text", "Compare all", "Training", "Chat"):
         page.get_by_role("tab", name=name).click()
         page.wait_for_timeout(250)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.evaluate(OVERFLOW) == []
+        wait_until(page, f"document.documentElement.scrollWidth <= {width}")
+        wait_until(page, f"({OVERFLOW})().length === 0")
     page.get_by_role("tab", name="Text").click()
     page.locator("[role=option]").first.click()
     page.wait_for_timeout(250)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wait_until(page, f"document.documentElement.scrollWidth <= {width}")
 
 
 @pytest.mark.sampled(0.5)

@@ -219,7 +219,7 @@ def test_accessibility_and_widths(
     click(page, "Next step")
     page.locator(".merges-listing summary").click()
     page.wait_for_timeout(500)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wait_until(page, f"document.documentElement.scrollWidth <= {width}")
     assert accessibility_violations(page, ".merges") == []
     page.locator(".merges-enlarge").click()
     assert accessibility_violations(page, ".merges") == []

@@ -92,7 +92,7 @@ def ids(page: Page) -> list[int]:
 
 def expect_ids(page: Page, wanted: list[int]) -> None:
     """Wait for ids: the page begins to render some moments after a change."""
-    for _ in range(50):
+    for _ in range(600):
         settle(page)
         if ids(page) == wanted:
             return
@@ -167,9 +167,9 @@ def test_templates_of_ten_models(page: Page, shared: Path, tmp_path: Path) -> No
             wanted = tokenizer.apply_chat_template(TALK)
         except ValueError:
             refused += 1
-            assert page.locator(".chat-problem").inner_text() != ""
+            wait_until(page, "document.querySelector('.chat-problem').innerText !== ''")
             continue
-        assert ids(page) == wanted, file.name
+        expect_ids(page, wanted)
     assert refused <= len(files) - 10
 
 

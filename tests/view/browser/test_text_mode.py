@@ -98,23 +98,22 @@ def test_the_details_do_not_cover_the_chosen_token(
         const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)
         return !top?.closest("[aria-selected=true]")
     }"""
-    assert not page.evaluate(covered)
+    wait_until(page, f"!({covered})()")
 
 
 def test_rows_of_split_characters_fit(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
     page = open_page({"mine": tokenizer}, "בוקר טוב, מה שלומך " * 20)
     wait_until(page, "document.querySelectorAll('.token-row').length > 5")
-    outside = []
     for width in range(1100, 1300, 9):
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_timeout(150)
-        outside += page.evaluate("""[...document.querySelectorAll(".token-row")].map(row => {
+        fits = """[...document.querySelectorAll(".token-row")].every(row => {
             const boxes = [...row.children].map(each => each.getBoundingClientRect())
             const { left, right } = row.getBoundingClientRect()
-            return Math.max(left - Math.min(...boxes.map(each => each.left)),
-                Math.max(...boxes.map(each => each.right)) - right)
-        })""")
-    assert max(outside) < 1
+            return left - Math.min(...boxes.map(each => each.left)) < 1
+                && Math.max(...boxes.map(each => each.right)) - right < 1
+        })"""
+        wait_until(page, fits)
 
 
 def test_switches(open_page: PageOpener, tokenizer: BPETokenizer) -> None:
@@ -156,6 +155,7 @@ def test_no_chip_breaks_and_rows_fit(open_page: PageOpener, tokenizer: BPETokeni
     for width in (320, 768, 1600):
         page = open_page({"mine": made}, CORPUS + long + CORPUS, width=width)
         page.locator("#mode-text").get_by_label("Special tokens").check()
+        wait_until(page, "document.querySelector('.chip-special') !== null")
         page.wait_for_timeout(300)
         overflow = page.evaluate(
             """() => [...document.querySelectorAll(".token-row")].map(row => {

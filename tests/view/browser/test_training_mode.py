@@ -211,6 +211,7 @@ def test_only_the_keyboard(open_page: PageOpener, tokenizer: BPETokenizer) -> No
     page.locator("#training-size").focus()
     page.keyboard.press("Enter")
     page.wait_for_timeout(200)
+    wait_until(page, "document.querySelector('.training-start').textContent === 'Train'")
     seen = []
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -268,7 +269,7 @@ def test_accessibility_and_widths(
 ) -> None:
     page = open_training(open_page, tokenizer, {"step": 5}, width=width, color_scheme=scheme)
     page.wait_for_timeout(500)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wait_until(page, f"document.documentElement.scrollWidth <= {width}")
     assert accessibility_violations(page, ".training") == []
 
 
