@@ -105,12 +105,10 @@ def steps(*pre_tokenizers: Any) -> dict[str, Any]:
         ({"vocab": []}, "vocab: must be an object"),
         ({"vocab": {"0": "AA=="}}, "the vocabulary has no token for the byte 0x01"),
         ({"vocab": {"00": "AA=="}}, "vocab: '00' is not an id"),
-        ({"vocab": {"-1": "AA=="}}, "vocab: '-1' is not an id"),
         ({"vocab": {"9" * 5000: "AA=="}}, "vocab: '9{75}...' is not an id"),
         ({"vocab": {"4294967295": "AA=="}}, "4294967295 is not an id; the largest id is 4294967294"),
         ({"vocab": {"0": "A"}}, "vocab.0: 'A' is not a token in base64"),
         ({"vocab": {"0": "A*A=="}}, r"vocab.0: 'A\*A==' is not a token in base64"),
-        ({"vocab": {"0": 7}}, "vocab.0: 7 is not a token in base64"),
         ({"merges": {}}, "merges: must be an array"),
         ({"merges": [["YQ=="]]}, r"merges\[0\]: \['YQ=='\] is not a pair"),
         ({"merges": [["YQ==", 1]]}, r"merges\[0\]: .* is not a pair"),
@@ -118,19 +116,16 @@ def steps(*pre_tokenizers: Any) -> dict[str, Any]:
         ({"merges": [["YQ==", "Yg=="]]}, '"ab" is not in the vocabulary'),
         ({"ignore_merges": 1}, "ignore_merges: must be true or false"),
         ({"alphabet": "runes"}, "alphabet: 'runes' must be one of bytes, characters"),
-        ({"alphabet": 1}, "alphabet: must be a string"),
         ({"unk_id": 999}, "the unknown token's id 999 is not in the vocabulary"),
         ({"unk_id": 2**40}, "unk_id: must be an id"),
         ({"decoder": ["a"]}, "decoder: .* must hold str and bool and str"),
         ({"decoder": ["a", True, "x"]}, r"decoder\[2\]: 'x' must be one of none, one, first"),
         ({"decoder": ["", True, "one"]}, r"decoder\[0\]: '' must be one character"),
-        ({"decoder": ["ab", True, "one"]}, r"decoder\[0\]: 'ab' must be one character"),
         ({"decoder": {}}, "decoder: must be an array"),
         (steps(["PrefixSpace"], ["Split", "a", "Merged", False]), r"\[1\]\[2\]: 'Merged' must be one of"),
         (steps(["Metaspace", "_", "last", True]), r"rs\[0\]\[2\]: 'last' must be one of"),
         (steps(["Metaspace", "ab", "always", True]), r"pre_tokenizers\[0\]\[1\]: 'ab' must be one character"),
         ({"normalizers": [["NFX"]]}, r"normalizers\[0\]: .* is not a step; use one of NFC, "),
-        ({"normalizers": [[]]}, "is not a step"),
         ({"normalizers": [[["NFC"]]]}, "is not a step"),
         ({"normalizers": ["NFC"]}, r"normalizers\[0\]: must be an array"),
         ({"normalizers": [["NFC", 1]]}, "must hold nothing else"),
@@ -232,19 +227,18 @@ def test_a_broken_lesson_is_refused(changes: dict[str, Any], message: str, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("field", "value"),
     [
-        ({"vocab": {"0": "5a2X"}}, "vocab: .* has a character outside the 256 printable bytes"),
-        ({"vocab": {"0": "/w=="}}, "vocab: .* has a character outside the 256 printable bytes"),
-        ({"merges": [["5a2X", "YQ=="]]}, "merges: .* has a character outside the 256 printable bytes"),
-        ({"merges": [["YQ==", "5a2X"]]}, "merges: .* has a character outside the 256 printable bytes"),
+        ("vocab", {"0": "5a2X"}),
+        ("vocab", {"0": "/w=="}),
+        ("merges", [["5a2X", "YQ=="]]),
+        ("merges", [["YQ==", "5a2X"]]),
     ],
 )
-def test_a_broken_lesson_of_printable_bytes_is_refused(
-    changes: dict[str, Any], message: str, tmp_path: Path
-) -> None:
+def test_a_lesson_of_printable_bytes_with_others_is_refused(field: str, value: Any, tmp_path: Path) -> None:
     CharBPETokenizer(byte_level=True).train("ab ab", 257, allowed_special=[]).save(tmp_path / "x.json")
-    check_refused(tmp_path / "x.json", changes, message)
+    message = f"{field}: .* has a character outside the 256 printable bytes"
+    check_refused(tmp_path / "x.json", {field: value}, message)
 
 
 def test_merges_that_make_the_same_token_are_refused(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,65 +24,17 @@ def test_a_message_cuts_a_value_that_does_not_fit(length: int, shown: str) -> No
     assert ("..." in str(error.value)) == (length > 100)
 
 
-# -- files that another process replaces meanwhile ------------------------------------------------------
+def test_files_that_are_always_replaced_are_not_read_for_ever(tmp_path: Path) -> None:
+    """tests/test_atomic.py has two programs that save, and one that reads."""
+    path = tmp_path / "a"
+    reads = itertools.count(1)
 
+    def read() -> int:
+        number = next(reads)
+        path.write_bytes(b"x" * number)  # a file of another size is another file
+        return number
 
-class Files:
-    """Two files, and a reader of both that another process may disturb."""
-
-    def __init__(self, directory: Path) -> None:
-        self.paths = [directory / "a", directory / "b"]
-        self.reads = 0
-        self.replacements: Iterator[int] = itertools.count(1)
-        self.replace()
-
-    def replace(self) -> None:
-        """Save both anew; files of other sizes are other files."""
-        size = next(self.replacements)
-        for path in self.paths:
-            path.write_bytes(b"x" * size)
-
-    def reader(self, disturbed: int, problem: str = "") -> Callable[[], tuple[int, int]]:
-        """Reads both, between which the first reads are disturbed; each disturbed read may be refused."""
-
-        def read() -> tuple[int, int]:
-            self.reads += 1
-            first = self.paths[0].stat().st_size
-            if self.reads <= disturbed:
-                self.replace()
-                if problem:
-                    raise FormatError(problem)
-            return first, self.paths[1].stat().st_size
-
-        return read
-
-
-def test_files_are_read_again_if_one_is_replaced_meanwhile(tmp_path: Path) -> None:
-    for problem in ("", "half"):
-        files = Files(tmp_path)
-        assert read_together(files.reader(2, problem), files.paths) == (3, 3)
-        assert files.reads == 3
-
-
-def test_files_that_rest_are_read_once(tmp_path: Path) -> None:
-    files = Files(tmp_path)
-    assert read_together(files.reader(0), [*files.paths, tmp_path / "absent", Path("\0")]) == (1, 1)
-    assert files.reads == 1
-
-    def refuse() -> None:
-        files.reads += 1
-        raise FormatError("broken")
-
-    with pytest.raises(FormatError, match="broken"):
-        read_together(refuse, files.paths)
-    assert files.reads == 2
-
-
-def test_the_reading_of_files_without_rest_ends(tmp_path: Path) -> None:
-    files = Files(tmp_path)
-    assert read_together(files.reader(10**9), files.paths)[0] == files.reads
-    with pytest.raises(FormatError, match="half"):
-        read_together(files.reader(10**9, "half"), files.paths)
+    assert read_together(read, [path]) < 1000
 
 
 # -- writing --------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 from bpe_tokenizer import BPETokenizer, FormatError
 from bpe_tokenizer.formats import tekken
 from bpe_tokenizer.patterns import NAMED_PATTERNS
+from hf_files import Change, at, without
 from hostile import hostile_texts
 from tekken_files import SPECIAL, tekken_document
 
@@ -88,32 +89,15 @@ def test_learned_ranks(stdlib_texts: list[str], mixed_text: str, tmp_path: Path)
         assert tokenizer.encode(text) == [token_id + 1000 for token_id in learned.encode(text)]
 
 
-MISSING = object()
-
-
-def at(*path: Any, to: Any = MISSING) -> dict[str, Any]:
-    """A sound file with one value replaced, or removed."""
-    made = document()
-    *owners, last = path
-    place: Any = made
-    for key in owners:
-        place = place[key]
-    if to is MISSING:
-        del place[last]
-    else:
-        place[last] = to
-    return made
-
-
-def config(name: str, value: Any) -> dict[str, Any]:
+def config(name: str, value: Any) -> Change:
     return at("config", name, to=value)
 
 
-def special(name: str, value: Any) -> dict[str, Any]:
+def special(name: str, value: Any) -> Change:
     return at("special_tokens", 1, name, to=value)
 
 
-def token(value: Any, rank: int = 257) -> dict[str, Any]:
+def token(value: Any, rank: int = 257) -> Change:
     return at("vocab", rank, "token_bytes", to=value)
 
 
@@ -121,13 +105,12 @@ SIZE, COUNT = "default_vocab_size", "default_num_special_tokens"
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("change", "message"),
     [
-        ([], "must be an object"),
-        ({}, "config: is missing"),
-        (at("vocab"), "vocab: is missing"),
+        (without("config"), "config: is missing"),
+        (without("vocab"), "vocab: is missing"),
         (at("vocab", to={}), "vocab: must be an array"),
-        (at("config", "pattern"), "config.pattern: is missing"),
+        (without("config", "pattern"), "config.pattern: is missing"),
         (config("pattern", "("), "Opening|paren|parenthes"),
         (config("version", "v99"), "config.version: 'v99' is not supported; v1, v2"),
         (config("version", 3), "config.version: must be a string"),
@@ -137,7 +120,7 @@ SIZE, COUNT = "default_vocab_size", "default_num_special_tokens"
         (config(COUNT, 4 * 10**9), "is too large; at most 100,000"),
         (config(COUNT, 3), "is less than the number of special tokens, 4"),
         (config(COUNT, -1), "must be an id"),
-        (at("special_tokens"), "special_tokens: is missing; files of version v13 must list"),
+        (without("special_tokens"), "special_tokens: is missing; files of version v13 must list"),
         (at("special_tokens", to="x"), "special_tokens: must be an array"),
         (at("special_tokens", 1, to="x"), r"special_tokens\[1\]: must be an object"),
         (special("token_str", ""), r"special_tokens\[1\].token_str: is empty"),
@@ -145,7 +128,7 @@ SIZE, COUNT = "default_vocab_size", "default_num_special_tokens"
         (special("token_str", "<SPECIAL_9>"), "duplicate special token '<SPECIAL_9>'"),
         (special("rank", 2), r"special_tokens\[1\].rank: 2 must be 1, the index of '<s>'"),
         (at("vocab", 0, to=None), r"vocab\[0\]: None must have the fields rank, token_bytes, token_str"),
-        (at("vocab", 0, "token_str"), r"vocab\[0\]: .* must have the fields"),
+        (without("vocab", 0, "token_str"), r"vocab\[0\]: .* must have the fields"),
         (at("vocab", 0, "rank", to=1), r"vocab\[0\].rank: 1 must be 0, its index in the list"),
         (at("vocab", 0, "rank", to=False), r"vocab\[0\].rank: False must be 0"),
         (token("AA==", 5), r"vocab\[5\].token_bytes: 'AA==' must be the byte 0x05"),
@@ -154,7 +137,9 @@ SIZE, COUNT = "default_vocab_size", "default_num_special_tokens"
         (token("bG8="), r"vocab\[257\]: is the same token as vocab\[256\]"),
     ],
 )
-def test_broken_files_are_refused(made: Any, message: str, tmp_path: Path) -> None:
+def test_broken_files_are_refused(change: Change, message: str, tmp_path: Path) -> None:
+    made = document()
+    change(made)
     path = write(tmp_path / "tekken.json", made)
     with pytest.raises(FormatError, match=message) as error:
         tekken.load(path)

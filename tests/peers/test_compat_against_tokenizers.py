@@ -17,7 +17,7 @@ from bpe_tokenizer.compat.tokenizers import Encoding, Tokenizer
 from bpe_tokenizer.errors import ArgumentTypeError, FormatError, OptionError
 from hf_files import template, tokenizer_json
 from hostile import hostile_texts
-from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS
+from peers.hf_kinds import REAL_MODELS
 from peers.hf_parts import COLUMNS, post_processors
 from small_tokenizers import without_surrogates
 
@@ -92,15 +92,6 @@ def test_models(name: str, shared: Path) -> None:
     assert ours.get_vocab_size() == theirs.get_vocab_size()
     for token in (0, 5, 10**9):
         assert ours.id_to_token(token) == theirs.id_to_token(token)
-
-
-@pytest.mark.parametrize("name", CHARACTER_MODELS)
-@pytest.mark.sampled(0.25)
-def test_models_of_characters(name: str) -> None:
-    theirs, ours = both(CHARACTER_MODELS[name]())
-    assert_same(theirs, ours, TEXTS + HOSTILE[::20], [column for column in COLUMNS if column != "word_ids"])
-    with pytest.raises(OptionError, match="it has no words"):
-        _ = ours.encode("a b").word_ids
 
 
 @pytest.mark.parametrize("processor", CALLED)

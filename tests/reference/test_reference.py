@@ -233,16 +233,7 @@ def test_trace_of_a_training() -> None:
     trace = tokenizer.trace_training("low low lower newest", 258)
     assert merges_of(tokenizer) == pairs("l+o lo+w")
     assert trace.words[0] == ((b"l", b"o", b"w"), 2)
-    first, second = trace.steps
-    assert (first.number, first.pair, first.count) == (1, (b"l", b"o"), 3)
-    assert (first.token, first.token_id) == (b"lo", 256)
-    assert first.table[:4] == (((b"l", b"o"), 3), ((b"o", b"w"), 3), ((b"w", b"e"), 2), ((b"e", b"r"), 1))
-    assert second.words == (
-        ((b"low",), 2),
-        ((b" ",), 3),
-        ((b"low", b"e", b"r"), 1),
-        (tuple(bytes([byte]) for byte in b"newest"), 1),
-    )
+    first = trace.steps[0]
     assert str(first) == (
         "pairs: 'l' + 'o' 3, 'o' + 'w' 3, 'w' + 'e' 2, 'e' + 'r' 1, 'n' + 'e' 1, 'e' + 'w' 1, 'e' + 's' 1, "
         "'s' + 't' 1\n"
