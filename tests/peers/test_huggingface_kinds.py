@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,11 +19,19 @@ from hostile import code_points, hostile_texts, special_token_texts
 from small_tokenizers import without_surrogates
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    pass
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 
-from peers.hf_compare import assert_same_ids  # noqa: E402
+from peers.hf_compare import (  # noqa: E402
+    Pair,
+    assert_same,
+    assert_same_ids,
+    assert_same_text,
+    both,
+    decodes_alike,
+    opened,
+)
 from peers.hf_kinds import CHARACTER_MODELS, NO_REGEX, REAL_MODELS, metaspace, steps  # noqa: E402
 from peers.hf_parts import (  # noqa: E402
     BYTE_LEVELS,
@@ -42,18 +50,6 @@ CORPORA = ["books", "code", "multi", "zh"]
 PARTS = parts()
 
 
-class Pair(NamedTuple):
-    document: dict[str, Any]
-    theirs: Tokenizer
-    ours: BPETokenizer
-
-
-def both(directory: Path, document: dict[str, Any]) -> Pair:
-    write(directory, document)
-    theirs: Tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
-    return Pair(document, theirs, BPETokenizer.from_pretrained(directory))
-
-
 @lru_cache
 def texts(mixtures: int, longest: int) -> list[str]:
     """The hostile set."""
@@ -66,71 +62,7 @@ def specials(pair: Pair) -> list[str]:
     return [without_surrogates(text) for text in special_token_texts([*contents[:5], *contents[-3:]])]
 
 
-# -- what the library does knowingly otherwise ----------------------------------------------------------
-
-
-def steps_of(component: Any) -> Iterator[Any]:
-    for name in ("normalizers", "pretokenizers"):
-        if component and name in component:
-            for step in component[name]:
-                yield from steps_of(step)
-            return
-    if component:
-        yield component
-
-
-def composes(pair: Pair) -> bool:
-    """Whether characters become one, or one several, so that a span of the library's may be the first's."""
-    return any(step["type"].startswith("NF") for step in steps_of(pair.document["normalizer"]))
-
-
-def drops(pair: Pair) -> bool:
-    """Whether what has no token is dropped: the library's spans behind it are too early by its length, ours
-    only up to the next place where a piece can be cut."""
-    core = pair.ours.model.core
-    return core.unk_id is None and not (core.alphabet == "bytes" and core.requires_all_bytes)
-
-
-def decodes_alike(pair: Pair) -> bool:
-    """Whether the library decodes added tokens to their texts: not where it takes them for bytes, and not
-    where it decodes what normalisation makes of them."""
-    tokens = pair.document["added_tokens"]
-    normalized = [token["content"] for token in tokens if token["normalized"]]
-    normalizer = pair.theirs.normalizer
-    if normalizer is not None and any(normalizer.normalize_str(text) != text for text in normalized):
-        return False
-    if pair.ours.model.core.alphabet == "characters":
-        return True
-    return all(_core.from_printable(t["content"]) in (None, t["content"].encode()) for t in tokens)
-
-
 # -- comparisons ----------------------------------------------------------------------------------------
-
-
-def assert_same(pair: Pair, texts: Sequence[str], add_special_tokens: bool = True) -> None:
-    """Same ids and offsets, and the same text back."""
-    _, theirs, ours = pair
-    expected = theirs.encode_batch(list(texts), add_special_tokens=add_special_tokens)
-    exactly, decoded = not composes(pair), decodes_alike(pair)
-    with_spans = not drops(pair)
-    for text, encoding in zip(texts, expected, strict=True):
-        ids, spans = ours.encode_with_offsets(text, add_special_tokens, allowed_special="all", tile=False)
-        assert ids == encoding.ids, repr(text[:500])
-        if exactly and with_spans:
-            assert spans == encoding.offsets, repr(text[:500])
-        elif with_spans:
-            for (start, end), (first, last) in zip(spans, encoding.offsets, strict=True):
-                assert start <= first <= last <= end, repr(text[:500])
-        if decoded:
-            assert_same_text(pair, [ids])
-    batch = ours.encode_batch(list(texts), add_special_tokens, allowed_special="all")
-    assert [row.input_ids for row in batch] == [encoding.ids for encoding in expected]
-
-
-def assert_same_text(pair: Pair, rows: Iterable[Sequence[int]]) -> None:
-    for ids in rows:
-        for skip in (False, True):
-            assert pair.ours.decode(ids, skip_special_tokens=skip) == pair.theirs.decode(ids, skip), ids
 
 
 def random_rows(pair: Pair, count: int) -> Iterator[list[int]]:
@@ -153,8 +85,7 @@ def assert_saved_means_the_same(
 ) -> None:
     """What we save is read to the same ids by both, and saving it again writes the same."""
     pair.ours.save(directory / "1")
-    theirs: Tokenizer = tokenizers.Tokenizer.from_file(str(directory / "1" / "tokenizer.json"))
-    again = BPETokenizer.from_pretrained(directory / "1")
+    _, theirs, again = opened(directory / "1")
     for text, expected in zip(texts, pair.theirs.encode_batch(list(texts)), strict=True):
         found = theirs.encode(text)
         assert found.ids == expected.ids, repr(text[:500])

@@ -140,19 +140,6 @@ def test_properties_hold_the_same_characters(name: str) -> None:
         assert_splits_alike(regex, regex, texts)
 
 
-@pytest.mark.sampled(0.1)
-@pytest.mark.parametrize(
-    "pattern", [named.patterns[0] for named in NAMED_PATTERNS.values() if len(named.patterns) == 1]
-)
-def test_known_patterns_leave_nothing_between_their_matches(pattern: str) -> None:
-    """So `Removed` with `invert`, which removes what is between them, removes nothing."""
-    regex = tokenizers.Regex(_core.SplitPattern(pattern).to_oniguruma())
-    isolated = tokenizers.pre_tokenizers.Split(regex, "isolated")
-    removed = tokenizers.pre_tokenizers.Split(regex, "removed", invert=True)
-    for text in [*map(without_surrogates, hostile_texts(300)), *all_characters()[::5]]:
-        assert removed.pre_tokenize_str(text) == isolated.pre_tokenize_str(text)
-
-
 def test_punctuation_is_the_librarys(tmp_path: Path) -> None:
     pattern = _core.SplitPattern(f"[{PUNCTUATION}]")
     theirs = tokenizers.pre_tokenizers.Punctuation("isolated")

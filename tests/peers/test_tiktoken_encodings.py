@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from bpe_tokenizer.formats import tiktoken as format_
 from bpe_tokenizer.formats.tiktoken.published import PUBLISHED
 from bpe_tokenizer.patterns import NAMED_PATTERNS
 from hostile import hostile_texts, special_token_texts
+from peers.hf_vocabularies import gguf
 from tiktoken_files import their_encoding
 
 tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
@@ -69,24 +69,9 @@ def test_published_files_are_recognised_and_written_byte_for_byte(shared: Path, 
 
 
 @pytest.mark.fixtures
-@pytest.mark.parametrize(
-    ("file", "name", "special"),
-    [("p50k_base", "p50k_edit", 4), ("p50k_base", "x", 1), ("o200k_base", "o200k_harmony", 1090)],
-)
-def test_the_name_of_a_file_picks_one_of_the_encodings_that_share_it(
-    shared: Path, tmp_path: Path, file: str, name: str, special: int
-) -> None:
-    path = tmp_path / f"{name}.tiktoken"
-    shutil.copy(shared / "vocab" / f"{file}.tiktoken", path)
-    assert len(format_.load(path).core.added_tokens) == special
-
-
-@pytest.mark.fixtures
 def test_llama3s_ranks_are_recognised(shared: Path, tmp_path: Path) -> None:
-    gguf = pytest.importorskip("gguf", reason="gguf is not installed")
-    field = gguf.GGUFReader(shared / "vocab" / "ggml-vocab-llama-bpe.gguf").fields["tokenizer.ggml.tokens"]
-    written = [bytes(field.parts[index]).decode() for index in field.data[:128000]]
-    vocab = {token_id: _core.from_printable(token) or b"" for token_id, token in enumerate(written)}
+    ids = gguf(shared / "vocab" / "ggml-vocab-llama-bpe.gguf")[0]
+    vocab = {index: _core.from_printable(token) or b"" for token, index in ids.items() if index < 128_000}
     path = tmp_path / "tokenizer.model"
     format_.save(Model(_core.Model(vocab, None, split_patterns=["a"])), path)
     model = format_.load(path, special_tokens={"<|begin_of_text|>": 128000})
