@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
-from bpe_tokenizer import _core
+from bpe_tokenizer import BPETokenizer, _core
 from bpe_tokenizer.formats.gguf.file import read_metadata
 
 # Token strings with their ids, and merges.
@@ -67,6 +67,16 @@ def train(size: int, pre_tokenizer: Any, alphabet: Sequence[str] = ()) -> Vocab:
     tokenizer.train_from_iterator(sample(), trainer)
     model = json.loads(tokenizer.to_str())["model"]
     return model["vocab"], model["merges"]
+
+
+def small_file(texts: Sequence[str]) -> dict[str, Any]:
+    """A tokenizer.json of ours with special tokens, whose further tokens get the ids from 403."""
+    tokenizer = BPETokenizer("gpt2", normalization=None)
+    special = {"<s>": 400, "</s>": 401, "<pad>": 402}
+    tokenizer.train([*texts] * 9 + [*map(str, range(3000))], 400, special_tokens=special, verbose=False)
+    assert sorted(tokenizer.vocab) == list(range(403))
+    document: dict[str, Any] = json.loads(tokenizer.to_tokenizers().to_str())
+    return document
 
 
 @cache

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.patterns import NAMED_PATTERNS
-from hostile import after_a_letter, code_points, hostile_texts
+from hostile import after_a_letter, code_points, hostile_texts, special_token_texts
+from small_tokenizers import without_surrogates
 from tiktoken_files import their_encoding
 
 if TYPE_CHECKING:
@@ -91,3 +92,28 @@ def test_decoding(pair: Pair, documents: Documents) -> None:
         for start in range(0, min(len(ids), 20)):  # token by token: characters are cut
             assert ours.decode_bytes(ids[start : start + 1]) == theirs.decode_bytes(ids[start : start + 1])
     assert ours.vocab == {token_id: theirs.decode_single_token_bytes(token_id) for token_id in ours.vocab}
+
+
+@pytest.fixture(scope="module")
+def tokenizers_gpt2(shared: Path) -> Any:
+    """`tokenizers` over GPT-2's two files, read by its own reader."""
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+    files = [str(shared / "vocab" / name) for name in ("gpt2-vocab.json", "gpt2-merges.txt")]
+    theirs = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(*files))
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    theirs.decoder = tokenizers.decoders.ByteLevel()
+    theirs.add_special_tokens(["<|endoftext|>"])
+    return theirs
+
+
+@pytest.mark.parametrize("pair", ["r50k_base"], indirect=True)
+def test_gpt2s_two_files(pair: Pair, shared: Path, tokenizers_gpt2: Any, documents: Documents) -> None:
+    ours = BPETokenizer.load(shared / "vocab" / "gpt2-vocab.json", "gpt2")
+    assert ours.special_tokens == {"<|endoftext|>": 50256}
+    texts = [*hostile_texts(1000), *special_token_texts(["<|endoftext|>"])]
+    texts += [document for name in CORPORA for document in documents(name, SAMPLE)]
+    assert_same_ids((pair[0], ours), texts)
+    for text in map(without_surrogates, texts):
+        ids = ours.encode(text, allowed_special="all")
+        assert ids == pair[0].encode(text, allowed_special="all") == tokenizers_gpt2.encode(text).ids
+        assert ours.decode(ids) == text

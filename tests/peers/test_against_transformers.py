@@ -10,33 +10,14 @@ import pytest
 
 from bpe_tokenizer import BPETokenizer, FormatError, Model
 from hostile import hostile_texts, special_token_texts
-from peers.hf_transformers import transformers
+from peers.hf_transformers import assert_same_ids_and_text, assert_same_roles, opened
 from small_tokenizers import without_surrogates
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    pass
 
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
-
-
-def opened(directory: Path) -> PreTrainedTokenizerBase:
-    theirs: PreTrainedTokenizerBase = transformers.AutoTokenizer.from_pretrained(str(directory))
-    return theirs
-
-
-def assert_same(theirs: PreTrainedTokenizerBase, ours: BPETokenizer, texts: list[str]) -> None:
-    for text in map(without_surrogates, texts):
-        for add_special_tokens in (False, True):
-            is_recorded = ours.model.post_processor is not None
-            ids = ours.encode(text, add_special_tokens and is_recorded, allowed_special="all")
-            assert theirs.encode(text, add_special_tokens=add_special_tokens) == ids, repr(text[:500])
-            if not add_special_tokens:
-                assert theirs.tokenize(text) == ours.convert_ids_to_tokens(ids), repr(text[:500])
-            for skip in (False, True):
-                assert theirs.decode(ids, skip_special_tokens=skip) == ours.decode(
-                    ids, skip_special_tokens=skip
-                )
 
 
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -61,10 +42,8 @@ def test_what_we_save_opens_with_the_same_ids_and_text(
     theirs = opened(tmp_path)
     assert len(theirs) == len(ours)
     texts = [mixed_text, stdlib_texts[2][:3000], "a , b . don 't ?", *hostile_texts(100)]
-    assert_same(theirs, ours, [*texts, *special_token_texts(list(ours.special_tokens))])
-    for role in ("bos", "eos", "pad", "unk"):
-        assert getattr(theirs, f"{role}_token") == getattr(ours, f"{role}_token")
-        assert getattr(theirs, f"{role}_token_id") == getattr(ours, f"{role}_token_id")
+    assert_same_ids_and_text(theirs, ours, [*texts, *special_token_texts(list(ours.special_tokens))])
+    assert_same_roles(theirs, ours)
 
 
 def from_ranks(trained: BPETokenizer, path: Path) -> BPETokenizer:
@@ -126,7 +105,7 @@ def test_what_transformers_adds_is_read_back(
     ours = BPETokenizer.from_pretrained(tmp_path / "2")
     assert (ours.pad_token, ours.pad_token_id) == ("<new pad>", 401)
     assert ours.model.config["chat_template"] == "{{ messages }}"
-    assert_same(theirs, ours, ["a word, 日本<new pad>words", mixed_text])
+    assert_same_ids_and_text(theirs, ours, ["a word, 日本<new pad>words", mixed_text])
 
 
 def test_ids_that_do_not_survive_in_the_library_are_refused(tmp_path: Path) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, compat
+from bpe_tokenizer import compat
 from bpe_tokenizer.compat.tokenizers import Encoding, Tokenizer
 from bpe_tokenizer.errors import ArgumentTypeError, FormatError, OptionError
 from hf_files import template, tokenizer_json
 from hostile import hostile_texts
 from peers.hf_kinds import REAL_MODELS
 from peers.hf_parts import COLUMNS, post_processors
+from peers.hf_vocabularies import small_file
 from small_tokenizers import without_surrogates
 
 tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
@@ -41,11 +42,7 @@ def both(document: Any) -> tuple[Any, Tokenizer]:
 
 
 def trained(**processor: Any) -> str:
-    tokenizer = BPETokenizer("gpt2", normalization=None)
-    special = {"<s>": 400, "</s>": 401, "<pad>": 402}
-    tokenizer.train([*TEXTS * 9, *map(str, range(3000))], 400, special_tokens=special, verbose=False)
-    document = json.loads(tokenizer.to_tokenizers().to_str())
-    return json.dumps({**document, **processor})
+    return json.dumps(small_file(TEXTS) | processor)
 
 
 PAIRED = {

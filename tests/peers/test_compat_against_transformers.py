@@ -22,6 +22,7 @@ from hostile import hostile_texts, special_token_texts
 from peers.hf_kinds import CHARACTER_MODELS, REAL_MODELS
 from peers.hf_parts import COLUMNS, parts, post_processors, random_file
 from peers.hf_transformers import tokenizers, transformers
+from peers.hf_vocabularies import small_file
 from small_tokenizers import without_surrogates
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
@@ -56,18 +57,9 @@ def opened(document: Any, directory: Path) -> tuple[Any, Any]:
     return theirs, ours
 
 
-def trained() -> Any:
-    """A tokenizer.json with special tokens around a text."""
-    tokenizer = BPETokenizer("gpt2", normalization=None)
-    special = {"<s>": 400, "</s>": 401, "<pad>": 402}
-    tokenizer.train([*TEXTS * 9, *map(str, range(3000))], 400, special_tokens=special, verbose=False)
-    assert sorted(tokenizer.vocab) == list(range(403))  # tokens that are added get the next ids
-    return json.loads(tokenizer.to_tokenizers().to_str())
-
-
 def opened_trained(directory: Path) -> tuple[Any, Any]:
-    """Both of `trained()`, with special tokens by role."""
-    theirs, ours = opened(trained(), directory)
+    """Both of a small file, with special tokens by role."""
+    theirs, ours = opened(small_file(TEXTS), directory)
     for tokenizer in (theirs, ours):
         tokenizer.pad_token, tokenizer.bos_token, tokenizer.eos_token = "<pad>", "<s>", "</s>"
     return theirs, ours
@@ -212,7 +204,7 @@ def test_what_this_package_saved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", POST_PROCESSORS)
 def test_special_tokens_around_a_text(name: str, tmp_path: Path) -> None:
-    theirs, ours = opened({**trained(), "post_processor": POST_PROCESSORS[name]}, tmp_path)
+    theirs, ours = opened(small_file(TEXTS) | {"post_processor": POST_PROCESSORS[name]}, tmp_path)
     check(theirs, ours, rounds=400)
 
 

@@ -12,7 +12,7 @@ from bpe_tokenizer import BPETokenizer, FormatError
 from bpe_tokenizer.formats import hub
 from hostile import hostile_texts, special_token_texts
 from peers.hf_compare import Pair, assert_same
-from peers.hf_transformers import tokenizers, transformers
+from peers.hf_transformers import assert_same_roles, tokenizers, transformers
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -56,9 +56,7 @@ def assert_same_as_transformers(
             for skip in (False, True):
                 assert ours.decode(ids, skip) == theirs.decode(ids, skip_special_tokens=skip)
     assert len(ours) == len(theirs)
-    for role in ("bos", "eos", "pad", "unk"):
-        assert getattr(ours, f"{role}_token") == getattr(theirs, f"{role}_token"), role
-        assert getattr(ours, f"{role}_token_id") == getattr(theirs, f"{role}_token_id"), role
+    assert_same_roles(theirs, ours)
     special = {str(token) for token in theirs.added_tokens_decoder.values() if token.special}
     assert set(ours.special_tokens) == special
     assert ours.model.config.get("chat_template") == theirs.chat_template

@@ -19,7 +19,7 @@ from bpe_tokenizer import BPETokenizer, Model, OptionError, _core
 from bpe_tokenizer.formats import huggingface
 from hf_files import added_token, byte_level, tokenizer_json, write
 from pages import ROOT, blocks, run_python
-from peers.hf_transformers import transformers
+from peers.hf_transformers import opened
 from small_tokenizers import with_post_processor
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("default")]
@@ -48,10 +48,6 @@ class Pair(NamedTuple):
     ours: BPETokenizer
     theirs: Any
     directory: Path
-
-
-def opened(directory: Path) -> Any:
-    return transformers.AutoTokenizer.from_pretrained(str(directory))
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama", "prefix"])

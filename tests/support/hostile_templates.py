@@ -50,7 +50,6 @@ HOSTILE_TEMPLATES = tuple(
     r"""
 {{ 'a' * 10**9 }}
 {{ 10**9 * 'a' }}
-{{ 'a' * 1000000000 }}
 {{ [1] * 10**9 }}
 {{ (1,) * 10**9 }}
 {{ ('a'*10**6) * 10**6 }}
@@ -81,7 +80,6 @@ HOSTILE_TEMPLATES = tuple(
 {{ 5|round(10**9, 'ceil') }}
 {{ 1.5|round(10**8, 'floor') }}
 {{ 'a'|center(10**9) }}
-{{ 'a'|center(1000000000) }}
 {{ 'a'|center(width=1000000000) }}
 {{ 'a'.center(1000000000)|length }}
 {{ 'a'.ljust(1000000000)|length }}
@@ -132,7 +130,6 @@ HOSTILE_TEMPLATES = tuple(
 {{ ('a'*10**6).encode().replace('a'.encode(), ('x'*10**6).encode())|length }}
 {{ ('a'*10**6).translate({97: 'x'*10**6})|length }}
 {{ messages[0].content.translate({104: 'x'*10**9})|length }}
-{{ [1]|batch(10**9, 'x')|list|length }}
 {{ [1]|batch(1000000000, 'x')|list|length }}
 {{ [1]|batch(linecount=1000000000, fill_with='x')|list|length }}
 {{ [1]|slice(1000000000)|list|length }}
@@ -177,8 +174,6 @@ HOSTILE_TEMPLATES = tuple(
 {{ ('a' ~ messages[0].content)|center(1000000000) }}
 {{ ('a,'*10**6).split(',')|map('upper')|join|length }}{{ messages|map('tojson')|join * 10**9 }}
 {{ 2**(10**9) }}
-{{ 2**(10**9) > 1 }}
-{{ {'a':1}|tojson(indent=1000000000) }}
 {{ lipsum(n=-10**9) }}{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}
 {{ 'a'.center(-10**12) }}{{ 'a'|center(-10**12) }}{{ [1]|slice(-10**12)|list }}{{ 'a' * 10**9 }}
 {{ 'a'|indent(-10**12) }}{{ [[1]]|tojson(indent=-10**12) }}{{ [1]|batch(-10**12, 1) }}{{ 'a' * 10**9 }}
