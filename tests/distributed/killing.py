@@ -36,3 +36,28 @@ def killed_after(work: Callable[..., Any], kill: Callable[[], None]) -> Callable
         return result
 
     return works
+
+
+def killed_around(
+    work: Callable[..., Any], owner: type, name: str, before: Path, *after: Path
+) -> Callable[..., Any]:
+    """The function, whose process is killed before or after it calls a method. Paths: as of `kill_once`."""
+    kill, *kills = map(kill_once, (before, *after))
+
+    def works(*arguments: Any) -> Any:
+        method = getattr(owner, name)
+
+        def called(*given: Any) -> Any:
+            kill()
+            result = method(*given)
+            for each in kills:
+                each()
+            return result
+
+        setattr(owner, name, called)
+        try:
+            return work(*arguments)
+        finally:
+            setattr(owner, name, method)
+
+    return works

@@ -5,22 +5,40 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import TokenDataset, TokenizedCorpus, merge_manifests, tokenize_corpus
+from bpe_tokenizer.corpus.unit_shards import UnitShards
 from bpe_tokenizer.distributed import shards as on_shards
 from bpe_tokenizer.errors import CorpusError, OptionError
-from distributed.killing import kill_once
+from distributed.killing import killed_around
 from token_files import DOCUMENTS, as_jsonl, contents
 
-Tokenize = Callable[..., TokenizedCorpus]
 UNIT = 400
+
+
+class Tokenizing(NamedTuple):
+    """An engine that tokenizes, and what it needs.
+
+    Args:
+        tokenize: The engine's function.
+        directory: A directory for files.
+        tokenizer: The tokenizer.
+        rows: Makes a dataset of texts with ids in two partitions: the first half, and the rest.
+        monkeypatch: Lets workers be killed.
+    """
+
+    tokenize: Callable[..., TokenizedCorpus]
+    directory: Path
+    tokenizer: BPETokenizer
+    rows: Any = None
+    monkeypatch: Any = None
 
 
 def corpus_files(directory: Path) -> list[Path]:
@@ -42,8 +60,9 @@ def parts(files: Any, output: Path, tokenizer: BPETokenizer, **options: Any) -> 
     return merge_manifests(output)
 
 
-def check_same_shards(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer) -> None:
+def check_same_shards(engine: Tokenizing) -> None:
     """The shards, the plan, the records and the manifest have the same bytes, also after a second run."""
+    tokenize, directory, tokenizer, *_ = engine
     files = corpus_files(directory / "corpus")
     options = {
         "unit_bytes": UNIT,
@@ -73,8 +92,9 @@ def check_same_shards(tokenize: Tokenize, directory: Path, tokenizer: BPETokeniz
         tokenize(files, directory / "out", tokenizer, **{**options, "shard_tokens": 60})
 
 
-def check_bad_rows(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer) -> None:
+def check_bad_rows(engine: Tokenizing) -> None:
     """A bad row is named with its file, or listed."""
+    tokenize, directory, tokenizer, *_ = engine
     files = corpus_files(directory / "corpus")
     with files[1].open("ab") as file:
         file.write(b'{"text": 5}\n')
@@ -91,22 +111,19 @@ def check_bad_rows(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer)
     assert (listed["file"], listed["row"]) == ("b.jsonl", 19)
 
 
-def check_killed_workers(
-    tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Workers are killed after they moved shards into place, before the unit is committed."""
-    files = corpus_files(directory / "corpus")
-    record = directory / "killed"
-    monkeypatch.setattr(on_shards, "_run_unit", _killing(on_shards._run_unit, kill_once(record)))
-    options = {"unit_bytes": UNIT, "shard_tokens": 50, "verbose": False}
-    tokenize(files, directory / "out", tokenizer, **options)
+def check_killed_workers(engine: Tokenizing) -> None:
+    """A worker is killed after it moved shards into place, before the unit is committed."""
+    record = engine.directory / "killed"
+    engine.monkeypatch.setattr(
+        on_shards, "_run_unit", killed_around(on_shards._run_unit, UnitShards, "commit", record)
+    )
+    check_same_shards(engine)
     assert record.exists()
-    parts(files, directory / "local", tokenizer, **options)
-    assert contents(directory / "out") == contents(directory / "local")
 
 
-def check_two_runs(tokenize: Tokenize, directory: Path, tokenizer: BPETokenizer) -> None:
+def check_two_runs(engine: Tokenizing) -> None:
     """Two runs at the same time write the same bytes."""
+    tokenize, directory, tokenizer, *_ = engine
     files = corpus_files(directory / "corpus")
     options = {"unit_bytes": UNIT, "shard_tokens": 50, "verbose": False}
     with ThreadPoolExecutor(2) as threads:
@@ -122,22 +139,9 @@ def own_id(text: str | None) -> str:
     return f"d{text}"
 
 
-def check_rows(
-    tokenize: Tokenize,
-    rows: Callable[[Sequence[Any]], Any],
-    directory: Path,
-    tokenizer: BPETokenizer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The rows of each partition become the shards of a run over a file with these rows.
-
-    Args:
-        tokenize: The engine's function.
-        rows: Makes a dataset of texts with ids in two partitions: the first half, and the rest.
-        directory: A directory for files.
-        tokenizer: The tokenizer.
-        monkeypatch: Lets a worker be killed.
-    """
+def check_rows(engine: Tokenizing) -> None:
+    """The rows of each partition become the shards of a run over a file with these rows."""
+    tokenize, directory, tokenizer, rows, monkeypatch = engine
     texts = [*DOCUMENTS[:8], None, *DOCUMENTS[8:]]
     half = len(texts) // 2
     (directory / "corpus").mkdir()
@@ -148,8 +152,8 @@ def check_rows(
     options: dict[str, Any] = {"on_error": "skip", "verbose": False, "shard_tokens": 80}
     record = directory / "killed"
     with monkeypatch.context() as patched:
-        killing = _killing(on_shards.write_partition, kill_once(record))
-        patched.setattr(on_shards, "write_partition", killing)
+        killed = killed_around(on_shards.write_partition, UnitShards, "commit", record)
+        patched.setattr(on_shards, "write_partition", killed)
         for chosen in (
             {"val_fraction": 0.3, "index": True, "id_field": "id"},
             {"format": "npy", "pack": 20, "pack_strategy": "best-fit"},
@@ -188,20 +192,4 @@ def _indexes(directory: Path) -> dict[str, list[list[str]]]:
     }
 
 
-def _killing(run_unit: Callable[..., Any], kill: Callable[[], None]) -> Callable[..., Any]:
-    def run(*arguments: Any) -> Any:
-        from bpe_tokenizer.corpus.unit_shards import UnitShards
-
-        commit = UnitShards.commit
-
-        def commit_late(shards: UnitShards, skipped: Any) -> Any:
-            kill()
-            return commit(shards, skipped)
-
-        UnitShards.commit = commit_late  # type: ignore[method-assign, assignment]
-        try:
-            return run_unit(*arguments)
-        finally:
-            UnitShards.commit = commit  # type: ignore[method-assign]
-
-    return run
+SHARD_CHECKS = [check_killed_workers, check_rows, check_bad_rows]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from bpe_tokenizer.train.piece_counts import PieceCounts, merged_counts
 from distributed.cases import documents, write_files
 from distributed.count_cases import (
     SETTINGS,
+    Counting,
     check_bad_row,
     check_counts,
     check_files,
@@ -64,18 +66,11 @@ def in_parts(texts: list[Any], parts: int) -> Any:
     return [[pyarrow.record_batch({"text": column})] for column in columns]
 
 
-def test_rows_and_files(tmp_path: Path, stdlib_texts: list[str]) -> None:
-    check_rows_and_files(count, in_parts, tmp_path, stdlib_texts)
-
-
-def test_files_of_all_kinds(tmp_path: Path, texts: list[str]) -> None:
-    check_counts(count, tmp_path, [text for text in texts if text])
-
-
-def test_a_bad_row(tmp_path: Path, texts: list[str]) -> None:
-    check_bad_row(count, tmp_path, [text for text in texts if text])
-    with pytest.raises(OptionError, match="on_error='skip' needs output"):
-        count([], SETTINGS, on_error="skip")
+@pytest.mark.parametrize("check", [check_rows_and_files, check_counts, check_bad_row])
+def test_what_every_engine_counts(
+    check: Callable[[Counting], None], tmp_path: Path, texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(Counting(count, in_parts, tmp_path, [text for text in texts if text], monkeypatch))
 
 
 @pytest.mark.sampled(0.5)
@@ -166,16 +161,12 @@ def test_a_run_that_was_killed_goes_on(
     check_files(output)
 
 
-def test_settings_that_differ_at_their_end(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("low", encoding="utf-8")
-    tokens = [f"<|special {number}|>" for number in range(20)]
-    count(tmp_path / "a.txt", CountSettings(special_tokens=tokens), output=tmp_path / "out")
-    with pytest.raises(OptionError, match=r"another run \(it differs in: settings\)"):
-        count(tmp_path / "a.txt", CountSettings(special_tokens=tokens[:-1]), output=tmp_path / "out")
-
-
-def test_what_is_refused(tmp_path: Path, texts: list[str]) -> None:
+def test_what_is_refused(tmp_path: Path) -> None:
     output = tmp_path / "out"
+    with pytest.raises(OptionError, match="no inputs"):
+        count([], SETTINGS)
+    with pytest.raises(OptionError, match="on_error='skip' needs output"):
+        count([], SETTINGS, on_error="skip")
     with pytest.raises(OptionError, match="standard input"):
         count("-", SETTINGS, output=output)
     with pytest.raises(CorpusError, match="there is no file"):
@@ -183,10 +174,14 @@ def test_what_is_refused(tmp_path: Path, texts: list[str]) -> None:
     output.mkdir()
     (output / "a.txt").write_text("a", encoding="utf-8")
     with pytest.raises(OptionError, match=r"other files \(a.txt\)"):
-        count([output / "a.txt"], SETTINGS, output=output)
-    (output / "a.txt").rename(tmp_path / "a.txt")
+        count(output / "a.txt", SETTINGS, output=output)
+    path = (output / "a.txt").rename(tmp_path / "a.txt")
     with DirectoryLock(output, RUN_LOCK), pytest.raises(WriteError, match="is in use by"):
-        count([tmp_path / "a.txt"], SETTINGS, output=output)
+        count(path, SETTINGS, output=output)
+    tokens = [f"<|special {number}|>" for number in range(20)]
+    count(path, CountSettings(special_tokens=tokens), output=output)
+    with pytest.raises(OptionError, match=r"another run \(it differs in: settings\)"):
+        count(path, CountSettings(special_tokens=tokens[:-1]), output=output)
 
 
 def test_counts_that_no_engine_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,21 +18,8 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.distributed import CountSettings, count_with_ray, encode_with_ray, tokenize_with_ray
 from bpe_tokenizer.errors import CorpusError, SpecialTokenError
 from distributed.cases import documents, run_example
-from distributed.count_cases import (
-    check_bad_row,
-    check_counts,
-    check_killed_counting,
-    check_killed_counting_of_rows,
-    check_rows_and_files,
-)
-from distributed.shard_cases import (
-    check_bad_rows,
-    check_killed_workers,
-    check_rows,
-    check_same_shards,
-    check_two_runs,
-    own_id,
-)
+from distributed.count_cases import COUNT_CHECKS, Counting
+from distributed.shard_cases import SHARD_CHECKS, Tokenizing, check_two_runs, own_id
 
 # Before Ray is imported: it stays on this machine, and reports to nobody.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -71,14 +58,30 @@ def dataset(texts: list[Any], blocks: int, kind: Any = None) -> Any:
     return ray.data.from_arrow([pa.table({"text": pa.array(part, kind or pa.string())}) for part in parts])
 
 
-def test_rows_and_files(tmp_path: Path, stdlib_texts: list[str]) -> None:
-    check_rows_and_files(count_with_ray, dataset, tmp_path, stdlib_texts)
-
-
-def test_workers_that_are_killed_when_they_have_counts(
-    tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("check", COUNT_CHECKS)
+def test_counting(
+    check: Callable[[Counting], None],
+    tmp_path: Path,
+    stdlib_texts: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    check_killed_counting_of_rows(count_with_ray, dataset, tmp_path, stdlib_texts, monkeypatch)
+    check(Counting(count_with_ray, dataset, tmp_path, stdlib_texts, monkeypatch))
+
+
+@pytest.mark.parametrize("check", [*SHARD_CHECKS, check_two_runs])
+def test_shards(
+    check: Callable[[Tokenizing], None],
+    tmp_path: Path,
+    tokenizer: BPETokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def rows(texts: Sequence[Any]) -> Any:
+        half = len(texts) // 2
+        parts = texts[:half], texts[half:]
+        return ray.data.from_arrow([pa.table({"text": each, "id": [*map(own_id, each)]}) for each in parts])
+
+    monkeypatch.setattr(ray.data.DataContext.get_current().execution_options, "preserve_order", True)
+    check(Tokenizing(tokenize_with_ray, tmp_path, tokenizer, rows, monkeypatch))
 
 
 def test_a_row_that_is_no_text_is_named(tmp_path: Path, tokenizer: BPETokenizer) -> None:
@@ -104,38 +107,6 @@ def test_encoding(tokenizer: BPETokenizer, stdlib_texts: list[str]) -> None:
     assert [[*row["ids"]] for row in special.take_all()] == [tokenizer.encode("a<|eos|>", True, "all")]
     with pytest.raises(SpecialTokenError):
         encode_with_ray(dataset(["a"], 1), tokenizer, allowed_special={"<|none|>"}).take_all()
-
-
-@pytest.mark.parametrize("check", [check_same_shards, check_bad_rows, check_two_runs])
-def test_shards(check: Callable[..., None], tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    check(tokenize_with_ray, tmp_path, tokenizer)
-
-
-def test_a_worker_that_is_killed_while_it_writes_shards(
-    tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_killed_workers(tokenize_with_ray, tmp_path, tokenizer, monkeypatch)
-
-
-def test_shards_of_rows(tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    def rows(texts: Sequence[Any]) -> Any:
-        half = len(texts) // 2
-        parts = texts[:half], texts[half:]
-        return ray.data.from_arrow([pa.table({"text": each, "id": [*map(own_id, each)]}) for each in parts])
-
-    monkeypatch.setattr(ray.data.DataContext.get_current().execution_options, "preserve_order", True)
-    check_rows(tokenize_with_ray, rows, tmp_path, tokenizer, monkeypatch)
-
-
-@pytest.mark.parametrize("check", [check_counts, check_bad_row])
-def test_counts_in_files(check: Callable[..., None], tmp_path: Path, stdlib_texts: list[str]) -> None:
-    check(count_with_ray, tmp_path, stdlib_texts)
-
-
-def test_workers_that_are_killed_while_they_write_counts(
-    tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_killed_counting(count_with_ray, tmp_path, stdlib_texts, monkeypatch)
 
 
 def test_the_example(tmp_path: Path) -> None:

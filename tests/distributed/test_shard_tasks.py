@@ -14,7 +14,7 @@ from bpe_tokenizer.corpus import TokenizedCorpus
 from bpe_tokenizer.distributed.shards import tokenize_on_engine
 from bpe_tokenizer.errors import WriteError
 from distributed.local_tasks import LocalTasks
-from distributed.shard_cases import check_bad_rows, check_same_shards, corpus_files, parts
+from distributed.shard_cases import Tokenizing, check_bad_rows, check_same_shards, corpus_files, parts
 from token_files import contents
 
 
@@ -26,11 +26,11 @@ def tokenize(inputs: Any, output: Path, tokenizer: BPETokenizer, **options: Any)
 
 
 def test_shards_are_those_of_the_parts(tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    check_same_shards(tokenize, tmp_path, tokenizer)
+    check_same_shards(Tokenizing(tokenize, tmp_path, tokenizer))
 
 
 def test_bad_rows(tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    check_bad_rows(tokenize, tmp_path, tokenizer)
+    check_bad_rows(Tokenizing(tokenize, tmp_path, tokenizer))
 
 
 @pytest.mark.parametrize(

@@ -18,21 +18,8 @@ from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.distributed import CountSettings, count_with_spark, encode_with_spark, tokenize_with_spark
 from bpe_tokenizer.errors import CorpusError, SpecialTokenError
 from distributed.cases import documents, run_example
-from distributed.count_cases import (
-    check_bad_row,
-    check_counts,
-    check_killed_counting,
-    check_killed_counting_of_rows,
-    check_rows_and_files,
-)
-from distributed.shard_cases import (
-    check_bad_rows,
-    check_killed_workers,
-    check_rows,
-    check_same_shards,
-    check_two_runs,
-    own_id,
-)
+from distributed.count_cases import COUNT_CHECKS, Counting
+from distributed.shard_cases import SHARD_CHECKS, Tokenizing, own_id
 
 sql: Any = pytest.importorskip("pyspark.sql", reason="Spark is not installed; `make test-spark` does it")
 pa: Any = pytest.importorskip("pyarrow")
@@ -68,15 +55,30 @@ def frame(spark: Any, texts: list[Any], partitions: int, kind: str = "string") -
     return spark.createDataFrame([(text,) for text in texts], f"text {kind}").repartition(partitions)
 
 
-def test_rows_and_files(spark: Any, tmp_path: Path, stdlib_texts: list[str]) -> None:
-    check_rows_and_files(count_with_spark, partial(frame, spark), tmp_path, stdlib_texts)
-
-
-def test_workers_that_are_killed_when_they_have_counts(
-    spark: Any, tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("check", COUNT_CHECKS)
+def test_counting(
+    spark: Any,
+    check: Callable[[Counting], None],
+    tmp_path: Path,
+    stdlib_texts: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rows = partial(frame, spark)
-    check_killed_counting_of_rows(count_with_spark, rows, tmp_path, stdlib_texts, monkeypatch)
+    check(Counting(count_with_spark, partial(frame, spark), tmp_path, stdlib_texts, monkeypatch))
+
+
+@pytest.mark.parametrize("check", SHARD_CHECKS)
+def test_shards(
+    spark: Any,
+    check: Callable[[Tokenizing], None],
+    tmp_path: Path,
+    tokenizer: BPETokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def rows(texts: Sequence[Any]) -> Any:
+        halves = spark.sparkContext.parallelize([(text, own_id(text)) for text in texts], 2)
+        return spark.createDataFrame(halves, "text string, id string")
+
+    check(Tokenizing(tokenize_with_spark, tmp_path, tokenizer, rows, monkeypatch))
 
 
 def test_a_row_that_is_no_text_is_named(spark: Any, tokenizer: BPETokenizer) -> None:
@@ -103,40 +105,6 @@ def test_encoding(spark: Any, tokenizer: BPETokenizer, stdlib_texts: list[str]) 
     assert [row.text for row in special.collect()] == [tokenizer.encode("a<|eos|>", True, "all")]
     with pytest.raises(Exception, match=SpecialTokenError.__name__):
         encode_with_spark(frame(spark, ["a"], 1), tokenizer, allowed_special={"<|none|>"}).collect()
-
-
-@pytest.mark.parametrize("check", [check_same_shards, check_bad_rows, check_two_runs])
-def test_shards(spark: Any, check: Callable[..., None], tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    check(tokenize_with_spark, tmp_path, tokenizer)
-
-
-def test_a_worker_that_is_killed_while_it_writes_shards(
-    spark: Any, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_killed_workers(tokenize_with_spark, tmp_path, tokenizer, monkeypatch)
-
-
-def test_shards_of_rows(
-    spark: Any, tmp_path: Path, tokenizer: BPETokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def rows(texts: Sequence[Any]) -> Any:
-        halves = spark.sparkContext.parallelize([(text, own_id(text)) for text in texts], 2)
-        return spark.createDataFrame(halves, "text string, id string")
-
-    check_rows(tokenize_with_spark, rows, tmp_path, tokenizer, monkeypatch)
-
-
-@pytest.mark.parametrize("check", [check_counts, check_bad_row])
-def test_counts_in_files(
-    spark: Any, check: Callable[..., None], tmp_path: Path, stdlib_texts: list[str]
-) -> None:
-    check(count_with_spark, tmp_path, stdlib_texts)
-
-
-def test_workers_that_are_killed_while_they_write_counts(
-    spark: Any, tmp_path: Path, stdlib_texts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_killed_counting(count_with_spark, tmp_path, stdlib_texts, monkeypatch)
 
 
 def test_the_example(tmp_path: Path) -> None:
