@@ -287,7 +287,7 @@ class Last:
         print(self.tokenizer.encode("low"), self.tokenizer.count_tokens("low", add_special_tokens=False))
 last = Last()
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
     assert (run.returncode, run.stdout) == (0, "[257] 1\n"), run.stderr
 
 

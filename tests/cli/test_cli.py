@@ -262,7 +262,7 @@ def test_a_wrong_command_line_is_a_usage_error(run: Run, arguments: Sequence[str
 
 def test_python_m_runs_the_command_line() -> None:
     with process("--version") as running:
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=200)
     assert (running.returncode, err) == (0, b"")
     assert out == f"bpe-tokenizer {__version__}\n".encode()
 
@@ -322,7 +322,7 @@ def test_shells_complete_commands_options_and_values(
         assert "encode" in "".join(completed(["en"], shell))
         assert "uint16" in "".join(completed(["encode", "--output-format", "ui"], shell))
     with process(env={**os.environ, **completion(["en"])}) as running:
-        assert running.communicate(timeout=60) == (b"encode\n", b"")
+        assert running.communicate(timeout=200) == (b"encode\n", b"")
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_shells_complete_commands_options_and_values(
 )
 def test_the_script_of_a_shell(shell: str, said: str) -> None:
     with process(env={**os.environ, "_BPE_TOKENIZER_COMPLETE": f"source_{shell}"}) as running:
-        out, _ = running.communicate(timeout=60)
+        out, _ = running.communicate(timeout=200)
     assert running.returncode == 0
     assert said in out.decode()
     assert "bpe-tokenizer" in out.decode()

@@ -114,7 +114,7 @@ def test_encode_shows_the_tokens(run: Run, directory: Path) -> None:
 def test_encode_shows_tokens_on_a_terminal_that_lacks_their_characters(directory: Path) -> None:
     line = ("encode", "--tokenizer", directory, "--text", "中", "--allowed-special", "all", "--show-tokens")
     with process(*line, env={**os.environ, "PYTHONIOENCODING": "ascii"}) as running:
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=200)
     assert (running.returncode, err) == (0, b"")
     assert out.endswith(b"\\xe4|\\xb8|\\xad\n")
 

@@ -213,7 +213,7 @@ def test_debug_shows_the_traceback(directory: Path, capsys: pytest.CaptureFixtur
     with pytest.raises(TokenizerError, match="999"):
         main(["decode", "--tokenizer", str(directory), "--ids", "999", "--debug"])
     with process("decode", "--tokenizer", directory, "--ids", 999, "--debug") as running:
-        _, err = running.communicate(timeout=60)
+        _, err = running.communicate(timeout=200)
     assert running.returncode == 1
     assert err.startswith(b"Traceback (most recent call last):")
 
@@ -244,7 +244,7 @@ def _interrupt(running: subprocess.Popen[bytes]) -> int:
     for _ in range(5):
         running.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return running.wait(timeout=10)
+            return running.wait(timeout=50)
     raise AssertionError("Ctrl-C does not end the process")
 
 
@@ -262,7 +262,7 @@ def test_a_reader_that_goes_away_is_no_error(
         running.stdout.read(1)
         running.stdout.close()
         assert running.stderr.read() == b""
-        assert running.wait(timeout=60) == 141
+        assert running.wait(timeout=200) == 141
 
 
 def test_summaries_count_one_document(run: Run, corpus: Path, tmp_path: Path) -> None:

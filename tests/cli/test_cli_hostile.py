@@ -105,7 +105,7 @@ def shell(line: str) -> tuple[int, bytes, bytes]:
         env={**os.environ, "B": f"{sys.executable} -m bpe_tokenizer"},
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=200,
     )
     return done.returncode, done.stdout, done.stderr
 

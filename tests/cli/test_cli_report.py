@@ -160,7 +160,7 @@ def test_a_corpus_may_be_a_named_pipe(run: TextRun, small: Path, large: Path, tm
     writer = threading.Thread(target=pipe.write_text, args=(TEXT,), kwargs={"encoding": "utf-8"})
     writer.start()
     result = run("compare", small, large, "--corpus", pipe, "--json")
-    writer.join(timeout=30)
+    writer.join(timeout=200)
     assert [each["corpus"]["bytes"] for each in json.loads(result.out)["tokenizers"]] == [
         len(TEXT.encode())
     ] * 2

@@ -252,7 +252,7 @@ def test_a_pipe_is_encoded_as_it_arrives(directory: Path, tokenizer: BPETokenize
         running.stdin.write(b"newest lowest " * 2000)
         running.stdin.flush()
         first = os.read(running.stdout.fileno(), 2)  # before the pipe is closed
-        rest, _ = running.communicate(b"low", timeout=60)
+        rest, _ = running.communicate(b"low", timeout=200)
     expected = np.array(tokenizer.encode("newest lowest " * 2000 + "low"), "<u2")
     assert first + rest == expected.tobytes()
 
@@ -281,7 +281,7 @@ def test_standard_input_in_short_parts(
         for byte in data[:4]:
             running.stdin.write(bytes([byte]))
             running.stdin.flush()
-        out, err = running.communicate(data[4:], timeout=60)
+        out, err = running.communicate(data[4:], timeout=200)
     assert ([*map(int, out.split())], err) == (tokenizer.encode(text), b"")
 
 

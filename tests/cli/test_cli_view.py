@@ -165,14 +165,14 @@ def test_the_local_page_from_start_to_ctrl_c(saved: tuple[Path, Path]) -> None:
         said = running.stdout.readline()
         found = re.fullmatch(r"(http://127\.0\.0\.1:\d+/[\w-]{32}/) \(Ctrl-C ends\)\n", said)
         assert found, running.stderr.read()
-        with urllib.request.urlopen(found[1], timeout=30) as answer:
+        with urllib.request.urlopen(found[1], timeout=200) as answer:
             assert '"text":"low"' in answer.read().decode()
-        with urllib.request.urlopen(f"{found[1]}tokenizers/{saved[0].name}", timeout=30) as answer:
+        with urllib.request.urlopen(f"{found[1]}tokenizers/{saved[0].name}", timeout=200) as answer:
             assert gzip.decompress(answer.read()) == pack(BPETokenizer.load(saved[0]))
         forged = urllib.request.Request(found[1], headers={"Host": "evil.example"})
         with pytest.raises(urllib.error.HTTPError, match="400") as refused:
-            urllib.request.urlopen(forged, timeout=30)
+            urllib.request.urlopen(forged, timeout=200)
         refused.value.close()
         running.send_signal(signal.SIGINT)
-        assert running.wait(timeout=30) == 130
+        assert running.wait(timeout=200) == 130
         assert running.stderr.read() == ""

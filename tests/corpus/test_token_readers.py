@@ -71,7 +71,7 @@ def load(
 ) -> tuple[list[int], list[list[int]]]:
     """Return the numbers of ids of all files, and batches with their last targets."""
     arguments = [str(each) for each in (pattern, *batch, processes, first, count)]
-    made = subprocess.run([loader, *arguments], check=True, capture_output=True, text=True, timeout=60)
+    made = subprocess.run([loader, *arguments], check=True, capture_output=True, text=True, timeout=200)
     lines = made.stdout.splitlines()
     files = len(lines) - count
     return [int(line) for line in lines[:files]], [[*map(int, line.split())] for line in lines[files:]]

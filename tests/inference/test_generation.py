@@ -244,7 +244,7 @@ else:
 """
     # Python 3.12 and later warn of forks beside threads.
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert (run.returncode, run.stderr) == (0, "")
     told = "http://a was loaded before this process was forked: load it again in here"
     refused = (

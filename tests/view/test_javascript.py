@@ -34,7 +34,7 @@ pytestmark = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the package."""
     made = tmp_path_factory.mktemp("javascript") / "node_modules" / "bpe-tokenizer"
-    subprocess.run([sys.executable, str(SOURCES / "build.py"), str(made)], check=True, timeout=100)
+    subprocess.run([sys.executable, str(SOURCES / "build.py"), str(made)], check=True, timeout=200)
     return made
 
 

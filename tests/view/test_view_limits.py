@@ -119,7 +119,7 @@ def test_one_tokenizer_is_packed_at_once_and_more_requests_are_refused(
         seen["now"] += 1
         seen["calls"] += 1
         seen["most"] = max(seen["most"], seen["now"])
-        seen["release"].wait(30)
+        seen["release"].wait(200)
         seen["now"] -= 1
         return b"packed"
 
@@ -135,7 +135,7 @@ def test_one_tokenizer_is_packed_at_once_and_more_requests_are_refused(
         seen["release"].set()
         return await asyncio.gather(*running)
 
-    statuses = asyncio.run(asyncio.wait_for(attack(), 30))
+    statuses = asyncio.run(asyncio.wait_for(attack(), 200))
     assert sorted(statuses) == [200] * 8 + [503] * 16
     assert (seen["most"], seen["calls"]) == (1, 3)
     assert {client.headers["retry-after"] for client in clients if client.status == 503} == {"1"}
@@ -155,7 +155,7 @@ def test_a_client_that_does_not_read_is_given_up(
 
     for path in ("/", "/tokenizers/a"):
         slow = Slow(app, "GET", path, [HOST])
-        asyncio.run(asyncio.wait_for(slow.run(), 60))
+        asyncio.run(asyncio.wait_for(slow.run(), 200))
         assert len(slow.sent) == 2
 
 
@@ -168,7 +168,7 @@ def test_a_client_that_sends_no_files_is_given_up(
     for messages in ([part], [part, {"type": "http.disconnect"}]):
         client = Client(app, "POST", "/files", [HOST], *messages)
         client.scope["query_string"] = b"name=tokenizer.json&size=1000"
-        asyncio.run(asyncio.wait_for(client.run(), 60))
+        asyncio.run(asyncio.wait_for(client.run(), 200))
         assert client.sent == []
     assert status(get(app)) == 200
 
@@ -179,7 +179,7 @@ class Page(NamedTuple):
     token: str
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=200)
 
     def ask(self, request: bytes) -> bytes:
         """Send bytes, and return the first line of the answer."""
@@ -258,7 +258,7 @@ def test_a_served_page_survives_everything(served: Page, saved: str) -> None:
         connection.sendall(served.get(""))
     time.sleep(0.2)
     served.running.send_signal(signal.SIGINT)
-    assert served.running.wait(timeout=60) == 130
+    assert served.running.wait(timeout=200) == 130
     for connection in unread:
         connection.close()
     assert served.running.stderr is not None
