@@ -286,32 +286,31 @@ class _Directory:
         self.path = path
         settings, shards = _manifest(path)
         name: ShardFormatName = settings["format"]
+        pack: int | None = settings["pack"]
+        is_chat = settings["content"] == "messages"
         header = FORMATS[name].header if name in FORMATS else None
         if header is None:
             raise OptionError(
                 f"{path} holds shards of {name}, whose ids are not one sequence; use the readers of {name}, "
                 "or write 'npy'"
             )
-        pack: int | None = settings["pack"]
-        if pack is None and settings["content"] == "messages":
+        if pack is None and is_chat:
             raise OptionError(f"{path} holds conversations with a mask for OLMo-core; write packed 'npy'")
-        self.is_packed = pack is not None
         if settings["val_fraction"] is None and split != "train":
             raise OptionError(f"{path} is not divided (val_fraction), so it has no split {split!r}")
-        chosen = length if pack is None else pack
-        if chosen is None:
+        if pack is None and length is None:
             raise OptionError(f"{path} is not packed; give sequence_length")
-        self.length = chosen
-        if length not in (None, self.length):
-            raise OptionError(f"{path} has packed sequences of {self.length:,} ids, not {length:,}")
+        if None not in (pack, length) and pack != length:
+            raise OptionError(f"{path} has packed sequences of {pack:,} ids, not {length:,}")
+        if masks and pack is None:
+            raise OptionError(f"{path} has no masks: it is not packed")
+        if masks and "labels" in masks and not is_chat:
+            raise OptionError(f"{path} has no labels: it holds no conversations")
+        self.is_packed = pack is not None
+        self.length: int = pack or length or 0
         self.tokenizer: str = settings["tokenizer"]
-        has_labels = self.is_packed and settings["content"] == "messages"
-        if masks is None:
-            masks = [*_MASKS[:2], *(("labels",) if has_labels else ())] if self.is_packed else ()
-        if (masks and not self.is_packed) or ("labels" in masks and not has_labels):
-            kind = "labels: it holds no conversations" if self.is_packed else "masks: it is not packed"
-            raise OptionError(f"{path} has no {kind}")
-        self._masks = tuple(masks)
+        own_masks = [*_MASKS[:2], *(("labels",) if is_chat else ())] if self.is_packed else []
+        self._masks = tuple(own_masks if masks is None else masks)
         self._dtype = np.dtype(settings["dtype"]).newbyteorder("<")
         # The first file of a shard has the ids.
         side = "" if settings["val_fraction"] is None else f".{split}."

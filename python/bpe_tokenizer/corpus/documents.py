@@ -11,11 +11,11 @@ import numpy.typing as npt
 __all__ = [
     "Counts",
     "DocumentGroups",
-    "Documents",
     "Flags",
     "Ids",
     "documents_that_fit",
     "offsets_of",
+    "positions_in",
     "select_documents",
     "take_documents",
 ]
@@ -25,13 +25,23 @@ Ids: TypeAlias = npt.NDArray[np.uint32]
 Counts: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 # The ids of documents in sequence, and the number of ids of each.
-Documents: TypeAlias = tuple[Ids, Counts]
+_Documents: TypeAlias = tuple[Ids, Counts]
 _Item = TypeVar("_Item", bound=np.generic)
 
 
 def offsets_of(lengths: Counts) -> Counts:
     """Return the start of each document, and the end of the last."""
     return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def positions_in(lengths: Counts) -> Counts:
+    """Return the position of each id in its document.
+
+    >>> positions_in(np.array([2, 3])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    offsets = offsets_of(lengths)
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
 
 
 def select_documents(
@@ -66,10 +76,7 @@ def take_documents(
     ([4, 5, 0], [2, 1])
     """
     starts, taken = (np.cumsum(lengths) - lengths)[order], lengths[order]
-    # Where each id is: its place in the result, moved by the distance of its document.
-    places = np.repeat(starts - (np.cumsum(taken) - taken), taken)
-    places += np.arange(len(places))
-    return ids[places], taken
+    return ids[np.repeat(starts, taken) + positions_in(taken)], taken
 
 
 def documents_that_fit(offsets: Counts, start: int, held: int, limit: int) -> int:
@@ -117,7 +124,7 @@ class DocumentGroups:
         self._lengths: list[Counts] = []
         self._held = 0
 
-    def add(self, ids: Ids, lengths: Counts) -> Iterator[Documents]:
+    def add(self, ids: Ids, lengths: Counts) -> Iterator[_Documents]:
         """Add documents, and yield the complete groups."""
         offsets = offsets_of(lengths)
         start = 0
@@ -131,7 +138,7 @@ class DocumentGroups:
                 yield from self.finish()
             start = end
 
-    def finish(self) -> Iterator[Documents]:
+    def finish(self) -> Iterator[_Documents]:
         """Yield the last group, if there is one."""
         ids, lengths = self._ids, self._lengths
         self._ids, self._lengths, self._held = [], [], 0

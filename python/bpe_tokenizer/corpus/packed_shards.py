@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer.corpus.contents import LOSS_BIT
-from bpe_tokenizer.corpus.documents import Counts, Ids
+from bpe_tokenizer.corpus.documents import Counts, Ids, positions_in
 from bpe_tokenizer.corpus.flat import ArrayFile, npy_header
-from bpe_tokenizer.corpus.packing import BestFitPacker, ConcatPacker, PackedIds, PackStrategy, position_ids
+from bpe_tokenizer.corpus.packing import BestFitPacker, ConcatPacker, PackedIds, PackStrategy
 from bpe_tokenizer.corpus.parquet import TableShard
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormat, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.streaming import MdsShard, mds_columns
@@ -166,7 +166,7 @@ class _ParquetSequences(TableShard):
         rows = self.rows(
             input_ids=(ids, lengths),
             seq_lengths=(packed.pieces, packed.counts),
-            position_ids=(position_ids(packed), lengths),
+            position_ids=(positions_in(packed.pieces), lengths),
             **labels,
         )
         self._held.append(rows)
@@ -300,10 +300,8 @@ class PackedSequences(NamedTuple):
 
     def position_ids(self, start: int, stop: int) -> npt.NDArray[np.int32]:
         """Return the position of each id in its piece, an array like that of the ids."""
-        borders = self.cu_seqlens(start, stop)
-        starts = np.repeat(borders[:-1], np.diff(borders))
-        positions = np.arange(len(starts), dtype=np.int32) - starts
-        return positions.reshape(-1, self.ids.shape[1]).astype(np.int32, copy=False)
+        positions = positions_in(np.diff(self.cu_seqlens(start, stop)))
+        return positions.reshape(-1, self.ids.shape[1]).astype(np.int32)
 
     def document_ids(self, start: int, stop: int) -> npt.NDArray[np.int32]:
         """Return the number of the piece of each id in its sequence, and -1 for padding.

@@ -14,15 +14,7 @@ import numpy as np
 
 from bpe_tokenizer.corpus.documents import Counts, DocumentGroups, Ids, offsets_of, take_documents
 
-__all__ = [
-    "BestFitPacker",
-    "ConcatPacker",
-    "PackStrategy",
-    "PackedIds",
-    "best_fit",
-    "position_ids",
-    "split_into_sequences",
-]
+__all__ = ["BestFitPacker", "ConcatPacker", "PackStrategy", "PackedIds", "best_fit", "split_into_sequences"]
 
 PackStrategy: TypeAlias = Literal["concat", "best-fit"]
 
@@ -141,32 +133,21 @@ def best_fit(lengths: Counts, size: int) -> list[list[int]]:
     >>> best_fit(np.array([2, 5, 3, 3, 1]), 6)
     [[0], [1, 4], [2, 3]]
     """
-    # The sequences by the room they have, and the values of room in order.
-    with_room: dict[int, list[list[int]]] = {}
-    rooms: list[int] = []
+    # The room of each sequence that is not full, and its number; of equal rooms, the latest comes first.
+    rooms: list[tuple[int, int, int]] = []
     sequences: list[list[int]] = []
-    for piece in np.argsort(-lengths, kind="stable").tolist():
+    for turn, piece in enumerate(np.argsort(-lengths, kind="stable").tolist()):
         length = int(lengths[piece])
-        place = bisect_left(rooms, length)
-        if place == len(rooms):
-            sequence, room = [piece], size
-            sequences.append(sequence)
+        place = bisect_left(rooms, (length, -turn))
+        if place < len(rooms):
+            room, _, number = rooms.pop(place)
         else:
-            room = rooms[place]
-            sequence = with_room[room].pop()
-            sequence.append(piece)
-            if not with_room[room]:
-                del with_room[room], rooms[place]
-        room -= length
-        if room:
-            if room not in with_room:
-                with_room[room] = []
-                insort(rooms, room)
-            with_room[room].append(sequence)
-    for sequence in sequences:
-        sequence.sort()
-    sequences.sort()
-    return sequences
+            room, number = size, len(sequences)
+            sequences.append([])
+        sequences[number].append(piece)
+        if room > length:
+            insort(rooms, (room - length, -turn, number))
+    return sorted(map(sorted, sequences))
 
 
 class BestFitPacker:
@@ -216,14 +197,3 @@ def _cut(lengths: Counts, size: int) -> Counts:
     pieces = np.full(int(numbers.sum()), size, dtype=np.int64)
     pieces[np.cumsum(numbers) - 1] = lengths - (numbers - 1) * size
     return pieces
-
-
-def position_ids(packed: PackedIds) -> Counts:
-    """Return the position of each id in its piece: `position_ids` of transformers.
-
-    >>> packed = PackedIds(np.arange(5, dtype=np.uint32), np.array([2, 3]), np.array([2]))
-    >>> position_ids(packed).tolist()
-    [0, 1, 0, 1, 2]
-    """
-    starts = np.cumsum(packed.pieces) - packed.pieces
-    return np.arange(len(packed.ids)) - np.repeat(starts, packed.pieces)

@@ -12,13 +12,7 @@ import numpy.typing as npt
 from bpe_tokenizer.corpus.documents import Counts, Flags
 from bpe_tokenizer.errors import ArgumentTypeError, OptionError
 
-__all__ = [
-    "GOLDEN_GAMMA",
-    "check_fraction",
-    "is_sampled",
-    "is_validation",
-    "mixed",
-]
+__all__ = ["GOLDEN_GAMMA", "check_fraction", "is_sampled", "is_validation", "mixed"]
 
 # SplitMix64's increment, which is added before mixing.
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
