@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import merge_manifests
-from bpe_tokenizer.corpus.input_list import input_changes, input_names
+from bpe_tokenizer.corpus.input_list import input_names, run_changes
 from bpe_tokenizer.corpus.plan import plan_units
 from bpe_tokenizer.corpus.settings import CorpusSettings
 from bpe_tokenizer.corpus.units import run_unit
@@ -160,8 +160,9 @@ def test_changed_inputs_are_named() -> None:
         (["x/a", "x/b", "y/a"], ["a", "b"], "inputs (removed: 'y/a')"),
         (["\x1b[31m"], [], r"inputs (removed: '\x1b[31m')"),
     ):
-        assert input_changes(listed(*earlier), listed(*now)) == said
-    assert len(input_changes(listed(*"abcdef"), listed(*("x" * n for n in range(100, 200))))) < 170
+        assert run_changes({"inputs": listed(*earlier)}, {"inputs": listed(*now)}) == said
+    many = [listed(*"abcdef"), listed(*("x" * n for n in range(100, 200)))]
+    assert len(run_changes(*({"inputs": each} for each in many))) < 170
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=30), st.integers(1, 40))

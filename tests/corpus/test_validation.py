@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.atomic import AtomicFile
 from bpe_tokenizer.corpus import TokenDataset, flat, joining
-from bpe_tokenizer.corpus.joining import join_shards, joined_files, nanogpt_meta, write_meta
+from bpe_tokenizer.corpus.joining import join_shards, joined_files, write_meta
 from bpe_tokenizer.corpus.shards import FORMATS, ShardFormatName, TokenType
 from bpe_tokenizer.corpus.sides import ShardLayout, write_sides
 from bpe_tokenizer.corpus.validation import is_validation
@@ -188,23 +188,24 @@ def test_missing_shards_and_full_disks(tmp_path: Path, monkeypatch: pytest.Monke
 def test_meta_is_written_once(tmp_path: Path, tokenizer: BPETokenizer) -> None:
     write_meta(tmp_path, tokenizer)
     path = tmp_path / "meta.pkl"
-    assert path.read_bytes() == nanogpt_meta(tokenizer)
-    before = path.stat()
+    written, before = path.read_bytes(), path.stat()
     write_meta(tmp_path, tokenizer)
     assert os.path.samestat(path.stat(), before)
     path.write_bytes(b"")
     write_meta(tmp_path, tokenizer)
-    assert path.read_bytes() == nanogpt_meta(tokenizer)
+    assert path.read_bytes() == written
 
 
-def test_meta(tokenizer: BPETokenizer) -> None:
-    meta = pickle.loads(nanogpt_meta(tokenizer))
+def test_meta(tmp_path: Path, tokenizer: BPETokenizer) -> None:
+    write_meta(tmp_path, tokenizer)
+    meta = pickle.loads((tmp_path / "meta.pkl").read_bytes())
     assert meta["vocab_size"] == tokenizer.n_vocab
     assert sorted(meta["itos"]) == list(range(tokenizer.n_vocab))
     assert "".join(meta["itos"][each] for each in tokenizer.encode("low lower")) == "low lower"
     assert meta["stoi"] == {"\n": tokenizer.encode("\n")[0]}
     gaps = BPETokenizer().train("low low", 258, special_tokens={"<|eos|>": 300}, verbose=False)
-    meta = pickle.loads(nanogpt_meta(gaps))
+    write_meta(tmp_path, gaps)
+    meta = pickle.loads((tmp_path / "meta.pkl").read_bytes())
     assert (meta["vocab_size"], meta["itos"][299], meta["itos"][300]) == (301, "\ufffd", "<|eos|>")
 
 

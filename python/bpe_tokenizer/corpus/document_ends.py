@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from bpe_tokenizer.corpus.documents import Counts, Ids
-from bpe_tokenizer.corpus.flat import FlatShard, write_as
+from bpe_tokenizer.corpus.flat import ArrayFile, FlatShard, no_header
 
 __all__ = ["DatatroveShard", "DocumentIndex", "MegatronShard", "OlmoShard"]
 
@@ -116,9 +116,13 @@ class DatatroveShard(FlatShard):
     bytes of an id, the number of ids, and the same for people.
     """
 
+    def __init__(self, files: Sequence[BinaryIO], dtype: str) -> None:
+        super().__init__(files, dtype)
+        self._ends = ArrayFile(files[1], "uint64", no_header)
+
     def write(self, ids: Ids, lengths: Counts) -> None:
         """Add documents."""
-        write_as(self.files[1], self.ids.items + np.cumsum(lengths), np.dtype("<u8"))
+        self._ends.write(self.ids.items + np.cumsum(lengths))
         super().write(ids, lengths)
 
     def finish(self) -> None:

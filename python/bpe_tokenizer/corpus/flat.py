@@ -11,16 +11,7 @@ import numpy.typing as npt
 
 from bpe_tokenizer.corpus.documents import Counts, Ids
 
-__all__ = [
-    "LLM_C_MAX_TOKENS",
-    "ArrayFile",
-    "FlatShard",
-    "Header",
-    "llm_c_header",
-    "no_header",
-    "npy_header",
-    "write_as",
-]
+__all__ = ["LLM_C_MAX_TOKENS", "ArrayFile", "FlatShard", "Header", "llm_c_header", "no_header", "npy_header"]
 
 _LLM_C_HEADER_BYTES = 256 * 4
 # llm.c's dataloader.h (dataloader_load_batch) casts a position in the file to `int` before it seeks, so no
@@ -98,7 +89,7 @@ class ArrayFile:
 
     def write(self, items: npt.NDArray[Any]) -> None:
         """Add items, or rows of them."""
-        write_as(self._file, items, self.dtype)
+        _write_as(self._file, items, self.dtype)
         self.items += len(items)
 
     def finish(self) -> None:
@@ -136,15 +127,8 @@ class FlatShard:
         """Do nothing: the files hold nothing that is not in place."""
 
 
-def write_as(file: BinaryIO, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
-    r"""Write the values of an array, converted to another type in steps of bounded memory.
-
-    >>> import io
-    >>> file = io.BytesIO()
-    >>> write_as(file, np.array([1, 258], np.uint32), np.dtype("<u2"))
-    >>> file.getvalue()
-    b'\x01\x00\x02\x01'
-    """
+def _write_as(file: BinaryIO, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+    """Write the values of an array, converted to another type in steps of bounded memory."""
     values = np.ascontiguousarray(values).reshape(-1)
     if values.dtype == dtype:
         file.write(values.data)

@@ -12,14 +12,7 @@ from bpe_tokenizer.corpus.checksums import digest
 from bpe_tokenizer.errors import shorten
 from bpe_tokenizer.readers import Input
 
-__all__ = [
-    "directory_before",
-    "input_changes",
-    "input_names",
-    "inputs_digest",
-    "listed_inputs",
-    "run_changes",
-]
+__all__ = ["directory_before", "input_names", "inputs_digest", "listed_inputs", "run_changes"]
 
 # In an error: the names of each kind of change, the characters of a name, and those of all.
 _SHOWN, _SHOWN_NAME, _MAX_SHOWN = 2, 40, 150
@@ -58,7 +51,7 @@ def inputs_digest(listed: Sequence[Mapping[str, Any]]) -> str:
     return digest([(each["name"], each["size"], each["modified"]) for each in listed])
 
 
-def input_changes(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
+def _input_changes(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> str:
     """Return which inputs of a run are not those of an earlier one, for messages.
 
     Args:
@@ -67,9 +60,6 @@ def input_changes(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[st
 
     Raises:
         KeyError, TypeError, AttributeError: A list is not one of inputs.
-
-    >>> input_changes([{"name": "a.txt", "size": 1}], [{"name": "a.txt", "size": 2}, {"name": "b.txt"}])
-    "inputs (added: 'b.txt'; changed: 'a.txt')"
     """
     # Another file may change the directory that all have in common.
     before, before_now = directory_before(earlier, now), directory_before(now, earlier)
@@ -99,7 +89,7 @@ def run_changes(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if "inputs" in differing:
         # A list that is not one of inputs, in a file that was changed or of another version, names none.
         with suppress(KeyError, TypeError, ValueError, AttributeError):
-            differing[differing.index("inputs")] = input_changes(earlier["inputs"], now["inputs"])
+            differing[differing.index("inputs")] = _input_changes(earlier["inputs"], now["inputs"])
     return ", ".join(differing)
 
 

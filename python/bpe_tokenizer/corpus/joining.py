@@ -20,15 +20,7 @@ from bpe_tokenizer.corpus.streaming import INDEX, INDEXED_FORMATS, stream_index
 from bpe_tokenizer.errors import CorpusError
 from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = [
-    "join_shards",
-    "joined_files",
-    "link",
-    "nanogpt_meta",
-    "training_files",
-    "unlink_training_name",
-    "write_meta",
-]
+__all__ = ["join_shards", "joined_files", "link", "training_files", "unlink_training_name", "write_meta"]
 
 _META = "meta.pkl"
 # The sides of a division whose shards are joined, into `train.bin` and `val.bin`. llm.c reads many files for
@@ -132,7 +124,7 @@ def write_meta(directory: Path, tokenizer: BPETokenizer) -> None:
     Raises:
         WriteError: It cannot be written.
     """
-    path, data = directory / _META, nanogpt_meta(tokenizer)
+    path, data = directory / _META, _nanogpt_meta(tokenizer)
     with suppress(OSError):
         if path.read_bytes() == data:
             return
@@ -190,8 +182,8 @@ def _chunks(path: Path, skip: int) -> Iterator[bytes]:
             yield chunk
 
 
-def nanogpt_meta(tokenizer: BPETokenizer) -> bytes:
-    r"""Return the contents of nanoGPT's `meta.pkl`.
+def _nanogpt_meta(tokenizer: BPETokenizer) -> bytes:
+    """Return the contents of nanoGPT's `meta.pkl`.
 
     `train.py` takes the size of its embedding from `vocab_size`. `sample.py` prints `itos` of each id. It
     encodes its prompt character by character with `stoi`, which gives a longer text other ids than those of
@@ -200,10 +192,6 @@ def nanogpt_meta(tokenizer: BPETokenizer) -> bytes:
 
     Args:
         tokenizer: The tokenizer of the shards.
-
-    >>> meta = pickle.loads(nanogpt_meta(BPETokenizer().train("low lower", 258, verbose=False)))
-    >>> meta["vocab_size"], meta["itos"][257], meta["stoi"]
-    (258, 'low', {'\n': 10})
     """
     texts = dict.fromkeys(range(tokenizer.n_vocab), "\N{REPLACEMENT CHARACTER}")
     for token, data in tokenizer.vocab.items():

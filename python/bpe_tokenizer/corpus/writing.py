@@ -64,7 +64,7 @@ def write_shards(
             scratch, dtype = store.directory.scratch, settings.dtype_in_memory
             shuffled = shuffle_documents(encoded, settings.shuffle, scratch, dtype, packer.documents)
             encoded = stack.enter_context(closing(shuffled))
-        packed = ordered_map(packer.add, encoded, workers=1, size=_id_bytes, limit=_ID_BYTES)
+        packed = ordered_map(packer.add, encoded, workers=1, size=_nbytes, limit=_ID_BYTES)
         stack.enter_context(closing(packed))
 
         def full_shards() -> Iterator[list[FullShard]]:
@@ -142,7 +142,7 @@ def _taken(
                 encode,
                 batches,
                 workers=encoder.calls,
-                size=_text_bytes,
+                size=_nbytes,
                 limit=_TEXT_BYTES * encoder.calls,
                 inline=encoder.is_large,
             )
@@ -183,9 +183,5 @@ def _complete(shards: Sequence[FullShard]) -> list[tuple[FullShard, Files]]:
     return [(shard, shard.complete()) for shard in shards]
 
 
-def _text_bytes(batch: DocumentBatch) -> int:
-    return batch.data.nbytes + batch.offsets.nbytes + batch.rows.nbytes
-
-
-def _id_bytes(batch: EncodedBatch) -> int:
-    return batch.ids.nbytes + batch.offsets.nbytes + batch.rows.nbytes
+def _nbytes(batch: DocumentBatch | EncodedBatch) -> int:
+    return sum(each.nbytes for each in batch if isinstance(each, np.ndarray))
