@@ -22,7 +22,7 @@ from bpe_tokenizer.corpus.sides import ShardLayout, write_sides
 from bpe_tokenizer.corpus.validation import is_validation
 from bpe_tokenizer.errors import CorpusError, WriteError
 from line_documents import tokenize_corpus
-from token_files import read_megatron, read_nanogpt
+from token_files import read_nanogpt
 
 TEXTS = st.lists(st.text(max_size=8), max_size=30)
 
@@ -82,15 +82,6 @@ def write(
             file.close()
         names.extend(path.name for path in paths)
     return names
-
-
-def test_split_shards(tmp_path: Path) -> None:
-    names = write(tmp_path, "megatron", "uint16", [DOCUMENTS])
-    training, validation = names[:2], names[2:]
-    assert training == ["tokens-00000.train.bin", "tokens-00000.train.idx"]
-    assert read_megatron(*(tmp_path / name for name in training)) == [[1, 2, 3], [], [5, 6]]
-    assert read_megatron(*(tmp_path / name for name in validation)) == [[4], [7, 8]]
-    assert join_shards(tmp_path, names, "megatron", "uint16") == [tmp_path / name for name in names]
 
 
 @pytest.mark.parametrize("name", ["olmo", "megatron"])

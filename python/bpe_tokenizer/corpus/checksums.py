@@ -11,8 +11,6 @@ from bpe_tokenizer.errors import CorpusError
 
 __all__ = ["checksum", "digest", "is_intact", "read_errors", "size_of"]
 
-_CHUNK = 1 << 20
-
 
 @contextmanager
 def read_errors(path: Path) -> Iterator[None]:
@@ -31,11 +29,8 @@ def size_of(path: Path) -> int:
 
 def checksum(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    found = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            found.update(chunk)
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest(value: object) -> str:

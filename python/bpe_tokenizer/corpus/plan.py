@@ -213,14 +213,9 @@ def part_ranges(source: Input, options: ReadOptions, unit_bytes: int) -> list[tu
         OptionError: The file would have more than a million parts.
     """
     kind = input_kind(source, options.input_format)
-    if kind.compression is not None:
-        return []
-    if kind.format == "parquet":
+    if kind == ("parquet", None):
         return [(first, end, "groups") for first, end in _row_groups(source, unit_bytes)]
-    is_lines = kind.format == "jsonl" or (
-        kind.format == "text" and options.documents == "line" and options.separator is None
-    )
-    if not is_lines:
+    if not kind.has_lines(options):
         return []
     count = -(-source.size // unit_bytes)
     if count > _MAX_PARTS:

@@ -239,7 +239,7 @@ def _scatter(documents: _Documents, buckets: Sequence[_Bucket], level: int) -> N
     scattered = documents.take(np.argsort(chosen, kind="stable"))
     ends = np.cumsum(np.bincount(chosen, minlength=_BUCKETS))
     starts, offsets = offsets_of(np.diff(ends, prepend=0)), offsets_of(scattered.lengths)
-    for number in np.flatnonzero(np.diff(starts)):
+    for number in np.flatnonzero(np.diff(starts)).tolist():
         buckets[number].add(scattered.between(starts[number], starts[number + 1], offsets))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import compress
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from bpe_tokenizer.corpus.contents import LOSS_BIT
 from bpe_tokenizer.corpus.document_ends import DocumentIndex
@@ -16,7 +17,8 @@ __all__ = ["INDEX_SUFFIX", "MASK_SUFFIX", "ShardLayout", "SideWriter", "csv_fiel
 INDEX_SUFFIX, MASK_SUFFIX = ".index.csv.gz", ".label_mask"
 
 
-class ShardLayout(NamedTuple):
+@dataclass(frozen=True)
+class ShardLayout:
     """What files a shard has.
 
     Args:

@@ -32,17 +32,16 @@ class FullShard(NamedTuple):
     shard: Shard
     skipped: Sequence[BadRow]
 
-    def complete(self) -> Files:
-        """Flush the files to the disk, check their sizes, and return the sizes and the SHA-256.
+    def complete(self) -> FullShard:
+        """Flush the files to the disk, check their sizes, and list them in the shard, with the SHA-256.
 
         Raises:
             WriteError: A file cannot be written, or has another size.
         """
         what = f"{self.shard.documents:,} documents with {self.shard.tokens:,} ids"
-        return {
-            file.path.name: _complete(file, size, what)
-            for file, size in zip(self.files, self.sizes, strict=True)
-        }
+        sized = zip(self.files, self.sizes, strict=True)
+        files = {file.path.name: _complete(file, size, what) for file, size in sized}
+        return self._replace(shard=replace(self.shard, files=files))
 
 
 class UnitShards:
@@ -88,22 +87,20 @@ class UnitShards:
             file.abandon()
             self._unplaced.remove(file)
 
-    def add(self, shard: FullShard, listed: Files) -> Shard:
-        """Move the files of a shard into place, and return it.
+    def add(self, full: FullShard) -> Shard:
+        """Move the files of a complete shard into place, and return it.
 
         Args:
-            shard: The shard after those that are in place.
-            listed: What `complete` has returned.
+            full: The shard after those that are in place.
 
         Raises:
             WriteError: A file cannot be moved, another run has taken over the directory, or another attempt
                 has committed other bytes.
         """
         self.directory.check()
-        for file in shard.files:
-            self._place(file, listed[file.path.name])
-            self._unplaced.remove(file)
-        self.shards.append(replace(shard.shard, files=listed, skipped=self._list(shard.skipped)))
+        for file in full.files:
+            self._place(file, full.shard.files[file.path.name])
+        self.shards.append(replace(full.shard, skipped=self._list(full.skipped)))
         return self.shards[-1]
 
     def abandon(self) -> None:
@@ -145,7 +142,6 @@ class UnitShards:
         file.write(b"".join(lines))
         listed = _complete(file, sum(map(len, lines)), f"{len(lines):,} rows")
         self._place(file, listed)
-        self._unplaced.remove(file)
         return {file.path.name: listed}
 
     def _place(self, file: AtomicFile, listed: tuple[int, str]) -> None:
@@ -160,6 +156,7 @@ class UnitShards:
                 )
         file.replace()
         file.close()
+        self._unplaced.remove(file)
 
 
 def _complete(file: AtomicFile, size: int, what: str) -> tuple[int, str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bpe_tokenizer.corpus.batch_encoder import BatchEncoder, EncodedBatch
-from bpe_tokenizer.corpus.manifest import Files, Shard
+from bpe_tokenizer.corpus.manifest import Shard
 from bpe_tokenizer.corpus.mixture import fractions
 from bpe_tokenizer.corpus.packer import ShardPacker
 from bpe_tokenizer.corpus.run_report import RunReport
@@ -82,12 +82,12 @@ def write_shards(
             inline=lambda full: not full,
         )
         for shards in stack.enter_context(closing(completed)):
-            for shard, listed in shards:
-                report.shard(store.add(shard, listed))
+            for shard in shards:
+                report.shard(store.add(shard))
                 store.save()
         last, skipped = packer.finish()
         for shard in last:
-            report.shard(store.add(shard, shard.complete()))
+            report.shard(store.add(shard.complete()))
         return skipped
 
 
@@ -179,8 +179,8 @@ def _limited(
         yield batch
 
 
-def _complete(shards: Sequence[FullShard]) -> list[tuple[FullShard, Files]]:
-    return [(shard, shard.complete()) for shard in shards]
+def _complete(shards: Sequence[FullShard]) -> list[FullShard]:
+    return [shard.complete() for shard in shards]
 
 
 def _nbytes(batch: DocumentBatch | EncodedBatch) -> int:

@@ -319,10 +319,7 @@ def _file_rows(
         yield from parquet_rows(source, opened.stored, options, after, groups)
         return
     if byte_range is not None:
-        is_lines = kind.format == "jsonl" or (
-            kind.format == "text" and options.separator is None and options.documents == "line"
-        )
-        if not is_lines or kind.compression is not None or not source.is_regular:
+        if not kind.has_lines(options) or not source.is_regular:
             raise OptionError(
                 f"{source.name[:100]} cannot be read in parts: only plain text by lines, JSON Lines and "
                 "Parquet can"

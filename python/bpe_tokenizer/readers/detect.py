@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 from bpe_tokenizer.errors import CorpusError, OptionError
-from bpe_tokenizer.options import InputFormat
+from bpe_tokenizer.options import InputFormat, ReadOptions
 from bpe_tokenizer.readers.compression import Compression, compression_of, decompressed_chunks
 from bpe_tokenizer.readers.inputs import Input, StoredFile, open_stored
 
@@ -82,6 +82,12 @@ class InputKind(NamedTuple):
 
     format: InputFormat
     compression: Compression | None
+
+    def has_lines(self, options: ReadOptions) -> bool:
+        """Return whether it can be read from any line on: each line is a row, and nothing is compressed."""
+        is_text = options.documents == "line" and options.separator is None
+        is_lines = self.format == "jsonl" or (self.format == "text" and is_text)
+        return is_lines and self.compression is None
 
 
 def input_kind(source: Input, input_format: InputFormat | None = None) -> InputKind:
