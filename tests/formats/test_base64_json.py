@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from bpe_tokenizer.model import Metaspace, PlainNormalizer, PrefixSpace, Replace
 from bpe_tokenizer.reference import CharBPETokenizer, NaiveBPETokenizer, RegexBPETokenizer
 from hostile import hostile_texts
 from lesson import trained_on
-from small_tokenizers import BYTES, characters_model, contents
+from small_tokenizers import BYTES, bytes_model, characters_model, contents
 
 
 def check_refused(path: Path, changes: dict[str, Any], message: str) -> None:
@@ -34,10 +33,6 @@ def check_refused(path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(FormatError, match=message) as error:
         base64_json.load(path)
     assert str(error.value).startswith(str(path))
-
-
-def bytes_model(more: Mapping[int, bytes] = {}, merges: Any = (), **settings: Any) -> Model:
-    return Model(_core.Model({**BYTES, **more}, merges, **settings))
 
 
 NORMALIZERS = [

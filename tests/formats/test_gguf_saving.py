@@ -42,7 +42,7 @@ from gguf_files import (
     spm,
     spm_tokenizer,
 )
-from small_tokenizers import BYTES
+from small_tokenizers import BYTES, bytes_model
 
 YOUTU, FALCON = (BYTE_LEVEL[name].patterns for name in ("youtu", "falcon"))
 GPT2, CL100K = NAMED_PATTERNS["gpt2"].patterns, NAMED_PATTERNS["cl100k"].patterns
@@ -260,10 +260,6 @@ def split_on(pattern: str) -> Split:
     return Split(pattern=pattern, behavior="Removed")
 
 
-def of_bytes(vocab: dict[int, bytes], merges: Any = (), **settings: Any) -> Model:
-    return Model(_core.Model(BYTES | vocab, merges, **settings))
-
-
 def with_template(template: Any) -> Model:
     return Model(TWO, config={"chat_template": template})
 
@@ -307,17 +303,23 @@ REFUSED: list[tuple[Model, str]] = [
     (Model(_core.Model(WITHOUT_VT, [], **DROPS)), r"unk_id: llama\.cpp drops a byte without a token"),
     (Model(_core.Model({}, [], split_patterns=[], requires_all_bytes=False)), ".*the model has no tokens"),
     (
-        of_bytes(MADE_TOKENS, MADE, added_tokens=[AddedToken("日", 256)]),
+        bytes_model(MADE_TOKENS, MADE, added_tokens=[AddedToken("日", 256)]),
         "added_tokens: '日' is an added token that merging makes too",
     ),
     (with_tokens(AddedToken("\n", 10)), "added_tokens: .* is also the token of a byte"),
     # The special token is in the way, not the token that merging does not make.
     (
-        of_bytes(XYZ, split_patterns=YOUTU, ignore_merges=True, added_tokens=STOP),
+        bytes_model(XYZ, split_patterns=YOUTU, ignore_merges=True, added_tokens=STOP),
         "added_tokens: llama.cpp would take the plain text 'STOP' for the token",
     ),
-    (of_bytes(XYZ, split_patterns=YOUTU), "ignore_merges: .* does not merge a .* changes the token b'xyz'"),
-    (of_bytes(XYZ, split_patterns=FALCON, ignore_merges=True), f"ignore_merges: .* always merges; {CHANGES}"),
+    (
+        bytes_model(XYZ, split_patterns=YOUTU),
+        f"ignore_merges: .* does not merge a .* {CHANGES}",
+    ),
+    (
+        bytes_model(XYZ, split_patterns=FALCON, ignore_merges=True),
+        f"ignore_merges: .*always merges; {CHANGES}",
+    ),
     (Model(TWO, {}, PostProcessor((256, 257))), r"post_processor: .* at most one token .*\(256, 257\)"),
     (Model(TWO, {}, PostProcessor((), (97, 98))), "post_processor: .* at most one token"),
     (Model(TWO, {"bos": "<|a|>"}, PostProcessor((257,))), ".*only the BOS token, not the id 257"),
@@ -461,7 +463,7 @@ def test_characters_are_written_as_the_kind_that_gives_their_ids(
         assert again.encode(text, add_special_tokens=True) == [97] * bos + ids
 
 
-def test_only_tokens_of_bytes_have_the_type_of_bytes(path: Path) -> None:
+def test_only_tokens_of_bytes_have_the_type_bytes_model(path: Path) -> None:
     core = characters(("a", "b"))
     types = saved(path, Model(core)).values["tokenizer.ggml.token_type"].tolist()
     assert types == [BYTE] * 256 + [NORMAL] * (len(core.vocab) - 256)

@@ -26,7 +26,7 @@ from bpe_tokenizer.patterns import NAMED_PATTERNS
 from bpe_tokenizer.reference import CharBPETokenizer
 from gpt2_files import VOCAB, write
 from hf_files import bytes_vocab
-from small_tokenizers import BYTES, contents
+from small_tokenizers import BYTES, bytes_model, contents
 
 # -- round trips ----------------------------------------------------------------------------------------
 
@@ -217,14 +217,11 @@ def test_an_added_token_with_the_bytes_of_another(tmp_path: Path) -> None:
 # -- refused when saved ---------------------------------------------------------------------------------
 
 
-def of_bytes(vocab: dict[int, bytes], merges: Any = (), **settings: Any) -> Model:
-    return Model(_core.Model(BYTES | vocab, merges, split_patterns=[GPT2_SPLIT_PATTERN], **settings))
-
-
-DAY = of_bytes(
+DAY = bytes_model(
     {256: "日".encode(), 257: b"\xe6\x97"},
     [(b"\xe6", b"\x97"), (b"\xe6\x97", b"\xa5")],
     added_tokens=[AddedToken("日", 256)],
+    split_patterns=[GPT2_SPLIT_PATTERN],
 )
 ADDS = "post_processor: .* can only add "
 
@@ -245,7 +242,10 @@ ADDS = "post_processor: .* can only add "
         (Model(core(), {}, PostProcessor((257, 257), ())), "post_processor"),
         (Model(core(), {}, None, {"x": {1, 2}}), "tokenizer_config.json: .* cannot be written as JSON"),
         (Model(core(added_tokens=[AddedToken("Ġ", 300)])), "'Ġ' has the id 300, but .* spelling has 32"),
-        (of_bytes({256: b"a"}), "vocab: the ids 97 and 256 are the same token"),
+        (
+            bytes_model({256: b"a"}, split_patterns=[GPT2_SPLIT_PATTERN]),
+            "vocab: the ids 97 and 256 are the same token",
+        ),
         (DAY, "added_tokens: the token 'æĹ¥' of the merges is an added token with another spelling"),
     ],
 )

@@ -21,6 +21,7 @@ from bpe_tokenizer.formats.python_regex import python_objection
 from bpe_tokenizer.patterns import GPT2_SPLIT_PATTERN, NAMED_PATTERNS
 from bpe_tokenizer.reference import merge_pair
 from hostile import hostile_texts
+from small_tokenizers import bytes_model
 
 GPT4_AS_MINBPE_SPELLS_IT = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]"
@@ -216,8 +217,7 @@ def test_tokens_and_vocabularies_of_limited_size(tmp_path: Path, monkeypatch: py
 
 
 def model(vocab: dict[int, bytes], merges: Sequence[tuple[bytes, bytes]] | None, **settings: Any) -> Model:
-    whole = {byte: bytes([byte]) for byte in range(256)} | vocab
-    return Model(_core.Model(whole, merges, **{"split_patterns": [GPT2_SPLIT_PATTERN]} | settings))
+    return bytes_model(vocab, merges, **{"split_patterns": [GPT2_SPLIT_PATTERN]} | settings)
 
 
 def added(content: str, **flags: bool) -> Model:

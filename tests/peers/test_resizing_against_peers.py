@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import LLAMA3_SPECIAL_TOKENS, BPETokenizer, Model, _core
+from bpe_tokenizer import BPETokenizer, Model, _core
 from hostile import hostile_texts
 from peers.hf_kinds import REAL_MODELS
 from peers.hf_transformers import transformers
@@ -89,21 +89,6 @@ def test_published_encodings_are_extended(
     assert list(small.vocab) == [*range(1000), max(vocab) + 1]
     theirs = small.to_tiktoken("truncated")
     assert_same(theirs, small, [text])
-
-
-@pytest.mark.fixtures
-def test_a_tokenizer_like_that_of_llama_3(
-    ranks: Callable[[str], dict[bytes, int]], corpus: Callable[[str, int], str], tmp_path: Path
-) -> None:
-    """A piece that is a token is that token (`ignore_merges`), special tokens lie behind the vocabulary."""
-    vocab = {rank: token for token, rank in ranks("cl100k_base").items()}
-    before = BPETokenizer.from_vocab(vocab, None, LLAMA3_SPECIAL_TOKENS, "llama3")
-    text = corpus("multi", 200_000)
-    after = copy.copy(before).extend(text, len(before) + 290, verbose=False)
-    assert_kept(after, before)
-    after.save(tmp_path)
-    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
-    assert_same(theirs, after, [text, *texts(after)])
 
 
 @pytest.mark.fixtures

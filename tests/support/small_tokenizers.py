@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +46,13 @@ def contents(model: Model) -> Any:
     """Everything that a model holds."""
     core = model.core.__getnewargs_ex__()
     return core, dict(model.named_tokens), model.post_processor, dict(model.config)
+
+
+def bytes_model(
+    vocab: Mapping[int, bytes] = {}, merges: Iterable[tuple[bytes, bytes]] | None = (), **settings: Any
+) -> Model:
+    """The bytes, and these tokens."""
+    return Model(_core.Model(BYTES | dict(vocab), merges, **settings))
 
 
 def parts(merges: Iterable[str]) -> list[tuple[bytes, bytes]]:
