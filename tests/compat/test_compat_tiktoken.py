@@ -362,7 +362,7 @@ def test_gpt2s_two_files_are_ranks(tmp_path: Path) -> None:
     places = tmp_path / "vocab.bpe", tmp_path / "encoder.json"
     for place, data in zip(places, gpt2_files(), strict=True):
         place.write_bytes(data)
-    files = [str(place) for place in places]
+    files = str(places[0]), str(places[1])
     first, second = (hashlib.sha256(data).hexdigest() for data in gpt2_files())
     ranks = load.data_gym_to_mergeable_bpe_ranks(*files, first, second)
     assert (len(ranks), ranks[b"!"], ranks[b"abc"]) == (258, 0, 257)

@@ -49,7 +49,7 @@ def contents(model: Model) -> Any:
 
 
 def bytes_model(
-    vocab: Mapping[int, bytes] = {}, merges: Iterable[tuple[bytes, bytes]] | None = (), **settings: Any
+    vocab: Mapping[int, bytes] = {}, merges: Sequence[tuple[bytes, bytes]] | None = (), **settings: Any
 ) -> Model:
     """The bytes, and these tokens."""
     return Model(_core.Model(BYTES | dict(vocab), merges, **settings))
