@@ -350,6 +350,8 @@ def test_what_cannot_be_decoded(tokenizer: BPETokenizer) -> None:
         decoder.step([0xFF])
     with pytest.raises(OptionError, match="'wrong'"):
         StreamDecoder(tokenizer, errors="wrong")
+    with pytest.raises(ArgumentTypeError, match="expected several values, not NoneType"):
+        list(StreamDecoder(tokenizer).decode(None))  # type: ignore[arg-type]
     with pytest.raises(NotTrainedError):
         StreamDecoder(BPETokenizer())
 

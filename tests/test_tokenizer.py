@@ -301,6 +301,17 @@ def test_threads_share_a_tokenizer(tokenizer: BPETokenizer, stdlib_texts: list[s
         assert all(pool.map(work, range(8)))
 
 
+def test_tokenize_sees_one_state_of_the_tokenizer() -> None:
+    class Changing(BPETokenizer):
+        def encode(self, *arguments: Any, **options: Any) -> list[int]:
+            ids = super().encode(*arguments, **options)
+            tokenizer.truncate_vocab(257)  # as another thread may at this moment
+            return ids
+
+    tokenizer = Changing().train("low low", 258, verbose=False)
+    assert tokenizer.tokenize("low") == ["low"]
+
+
 def test_special_tokens_can_be_added_while_others_encode(tokenizer: BPETokenizer) -> None:
     shared = copy.copy(tokenizer)
     expected = tokenizer.encode("some text")

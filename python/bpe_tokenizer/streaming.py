@@ -156,7 +156,7 @@ class StreamDecoder:
         >>> list(StreamDecoder(tokenizer).decode(iter([256, 0xC3, 0xA9, 33])))
         ['ab', 'é', '!']
         """
-        for each in ids:
+        for each in items_in_turn(ids):
             if text := self.step(each):
                 yield text
         if text := self.flush():

@@ -1481,8 +1481,9 @@ class BPETokenizer(_core.Tokenizer):
         >>> tokenizer.tokenize("a bc")
         ['a', 'Ġb', 'c']
         """
-        ids = self.encode(text, add_special_tokens, allowed_special, disallowed_special=disallowed_special)
-        strings = self._compiled().token_strings
+        now = self.__copy__()  # which no other thread changes meanwhile
+        ids = now.encode(text, add_special_tokens, allowed_special, disallowed_special=disallowed_special)
+        strings = now._compiled().token_strings
         return [strings[token_id] for token_id in ids]
 
     def truncate(
