@@ -1495,9 +1495,10 @@ class BPETokenizer(_core.Tokenizer):
         allowed_special: AllowedSpecial = "none",
         disallowed_special: DisallowedSpecial = (),
     ) -> str:
-        """Return the longest prefix of a text that ends at a token and encodes to at most `max_tokens` ids.
+        """Return the longest prefix that ends at one of the first `max_tokens` tokens and has no more ids.
 
-        It never ends inside a character. (A prefix that ends inside a token may be longer and fit too.)
+        It never ends inside a character. (A longer prefix may fit too: one that ends inside a token, or whose
+        end has fewer ids than in the whole text.)
 
         Args:
             text: The text.
