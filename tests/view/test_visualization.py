@@ -89,6 +89,15 @@ def test_an_added_token_that_is_found_after_normalisation(tmp_path: Path) -> Non
     assert shown.tokens[-1].characters == (1, 4)
 
 
+def test_an_added_token_that_strips_the_space_that_follows(tmp_path: Path) -> None:
+    added = [hf_files.added_token(97, "a", special=False, rstrip=True)]
+    spaced = {**hf_files.BYTE_LEVEL, "add_prefix_space": True}
+    document = hf_files.tokenizer_json(hf_files.bytes_vocab(), added=added, pre_tokenizer=spaced)
+    shown = BPETokenizer.load(hf_files.write(tmp_path, document)).visualize("a b")
+    pieces = [(piece.bytes, [token.bytes for token in piece.tokens]) for piece in shown.pieces]
+    assert pieces == [(b"a ", [b"a"]), (b" b", [b" ", b"b"])]
+
+
 def test_special_tokens_around_the_text(tmp_path: Path) -> None:
     added = [hf_files.added_token(256, "<s>"), hf_files.added_token(257, "</s>")]
     post_processor = hf_files.template("<s>", "$A", "</s>", ids={"<s>": [256], "</s>": [257]})

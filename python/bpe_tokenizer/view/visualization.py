@@ -239,6 +239,10 @@ def _pieces(compiled: CompiledModel, pieces: Sequence[bytes], tokens: Sequence[T
         merging = mergings.get(piece) or mergings.setdefault(piece, _merging(compiled.encoder, piece))
         end = at + len(merging.ids)
         is_merged = tuple(token.id for token in tokens[at:end]) == merging.ids
+        if is_merged and len(merging.ids) > 1 and tokens[at].is_added:
+            # An added token with the white space that it strips covers all of the piece.
+            begin, stop = tokens[at].text_bytes
+            is_merged = stop - begin < len(piece)
         if not merging.ids and at < len(tokens):
             # The model drops every character of the piece, unless the piece is an added token.
             is_merged = tokens[at].id not in contents or contents[tokens[at].id] not in piece
