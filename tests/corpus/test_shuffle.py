@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from bpe_tokenizer import BPETokenizer
 from bpe_tokenizer.corpus import merge_manifests, shuffle
 from bpe_tokenizer.corpus.batch_encoder import EncodedBatch
+from bpe_tokenizer.corpus.shards import TokenType
 from bpe_tokenizer.corpus.shuffle import document_keys, shuffle_documents
 from line_documents import tokenize_corpus
 from small_batches import patch_batches
-from token_files import as_jsonl, contents, read_megatron, read_nanogpt
+from token_files import as_jsonl, contents, read_megatron
 
 TEXTS = [f"document {number}" + " low" * (number % 7) for number in range(300)]
 
@@ -73,8 +74,9 @@ def test_memory_and_batches_do_not_show(
         assert contents(out) == contents(tmp_path / "memory")
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
 @given(st.lists(st.integers(0, 5), max_size=40), st.integers(0, 2**64 - 1), st.integers(0, 45))
-def test_against_sorting_by_key(lengths: list[int], seed: int, skip: int) -> None:
+def test_against_sorting_by_key(dtype: TokenType, lengths: list[int], seed: int, skip: int) -> None:
     rows = [[number] * length for number, length in enumerate(lengths)]
     keys = document_keys(seed, 0, len(rows)).tolist()
     assert len(set(keys)) == len(keys)
@@ -85,7 +87,7 @@ def test_against_sorting_by_key(lengths: list[int], seed: int, skip: int) -> Non
         ids = np.array([each for row in part for each in row], dtype=np.uint32)
         batches.append(EncodedBatch(0, ids, offsets, np.arange(first, first + len(part)), (), 0))
     found: list[list[int]] = []
-    for batch in shuffle_documents(batches, seed, Path(), "uint16", skip):
+    for batch in shuffle_documents(batches, seed, Path(), dtype, skip):
         found.extend(
             batch.ids[start:end].tolist()
             for start, end in zip(batch.offsets, batch.offsets[1:], strict=False)
@@ -128,9 +130,3 @@ def test_parts_are_shuffled_by_unit(corpus: Path, tmp_path: Path, tokenizer: BPE
     # The first unit has the documents of the first third.
     first = documents(files[:2])
     assert sorted(first) == sorted(documents(plain.files)[: len(first)])
-
-
-def test_16_and_32_bits(corpus: Path, tmp_path: Path, tokenizer: BPETokenizer) -> None:
-    narrow = tokenize_corpus(corpus, tmp_path / "a", tokenizer, shuffle=5)
-    wide = tokenize_corpus(corpus, tmp_path / "b", tokenizer, shuffle=5, dtype="uint32")
-    assert read_nanogpt(narrow.files, "<u2") == read_nanogpt(wide.files, "<u4")
