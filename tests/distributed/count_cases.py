@@ -6,9 +6,10 @@ import gzip
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,8 @@ from distributed.killing import kill_once, killed_after, killed_around
 SETTINGS = CountSettings("cl100k", "NFC", ("<|end|>",))
 
 
-class Counting(NamedTuple):
+@dataclass(frozen=True)
+class Counting:
     """An engine that counts, and what to count.
 
     Args:

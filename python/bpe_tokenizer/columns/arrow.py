@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.arguments import check_flag, thread_count
+from bpe_tokenizer.arguments import check_choice, check_flag, thread_count
 from bpe_tokenizer.columns.texts import (
     Buffers,
     Texts,
@@ -25,14 +25,7 @@ from bpe_tokenizer.columns.texts import (
 )
 from bpe_tokenizer.decoding import decoding_error
 from bpe_tokenizer.encoding import resolve_allowed_special
-from bpe_tokenizer.errors import (
-    ArgumentTypeError,
-    CorpusError,
-    OptionError,
-    UnknownIdError,
-    escaped,
-    shorten,
-)
+from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, UnknownIdError, escaped
 from bpe_tokenizer.libraries import import_library
 
 if TYPE_CHECKING:
@@ -44,7 +37,6 @@ __all__ = ["decode_column", "encode_column", "text_blocks"]
 # The ids of rows, and the start of each with the end of the last.
 _Ids: TypeAlias = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 
-_HANDLERS = ("replace", "strict", "ignore")
 # The most ids, or bytes of text, of an array whose offsets have 32 bits.
 _MAX_ITEMS = 2**31 - 1
 _MAX_ID = 2**32 - 1
@@ -133,8 +125,7 @@ def decode_column(
     """
     if not isinstance(errors, str):
         raise ArgumentTypeError(f"errors must be a str, not {type(errors).__name__}")
-    if errors not in _HANDLERS:
-        raise OptionError(f"errors is {shorten(errors)}; it must be 'replace', 'strict' or 'ignore'")
+    check_choice("errors", errors, ("replace", "strict", "ignore"))
     invalid = cast("Literal['replace', 'ignore', 'keep']", "keep" if errors == "strict" else errors)
     count = thread_count(threads)
     column = _Column("decode_arrow", array, f"{_LISTS}; decode_batch() takes lists of ids")

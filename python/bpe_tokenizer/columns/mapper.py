@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from bpe_tokenizer.special_tokens import AllowedSpecial
     from bpe_tokenizer.tokenizer import BPETokenizer
 
-__all__ = ["ArrowMapper", "with_column"]
+__all__ = ["ArrowMapper", "check_column", "with_column"]
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,22 @@ class ArrowMapper:
                 f"arrow_mapper takes tables of pyarrow, not {type(table).__name__}: map a data set with "
                 'dataset.with_format("arrow").map(..., batched=True)'
             )
-        names = table.schema.names
-        if self.column not in names:
-            raise CorpusError(f"no column {self.column!r}; the columns are {shorten(names, 160)}")
+        check_column(self.column, table.schema.names)
         ids = self.tokenizer.encode_arrow(
             table.column(self.column), self.add_special_tokens, self.allowed_special, threads=self.threads
         )
         return with_column(table, self.ids_column, ids)
+
+
+def check_column(column: str, names: Sequence[str]) -> None:
+    """Check that a table has a column.
+
+    Raises:
+        CorpusError: It has not.
+    """
+    if column not in names:
+        shown = ", ".join(map(repr, names[:10])) or "none"
+        raise CorpusError(f"no column {shorten(column)}; the columns are {shown[:150]}")
 
 
 def with_column(table: Any, name: str, column: Any) -> Any:

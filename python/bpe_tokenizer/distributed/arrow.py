@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bpe_tokenizer.columns.mapper import with_column
+from bpe_tokenizer.columns.mapper import check_column, with_column
 from bpe_tokenizer.columns.texts import holds_texts
 from bpe_tokenizer.errors import ArgumentTypeError, CorpusError, OptionError, shorten
 from bpe_tokenizer.libraries import import_library
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CountSettings",
     "add_texts",
-    "check_column",
     "collect_counts",
     "count_texts",
     "counts_to_batch",
@@ -237,17 +236,6 @@ def _texts(batch: Any, column: str) -> Any:
     if not holds_texts(array.type):
         raise ArgumentTypeError(f"the column {column!r} holds {array.type}; documents are strings or binary")
     return array
-
-
-def check_column(column: str, names: Sequence[str]) -> None:
-    """Check that a table has a column.
-
-    Raises:
-        CorpusError: It has not.
-    """
-    if column not in names:
-        shown = ", ".join(map(repr, names[:10])) or "none"
-        raise CorpusError(f"no column {shorten(column)}; the columns are {shown[:150]}")
 
 
 def counts_to_batch(counts: PieceCounts) -> Any:

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bpe_tokenizer import errors
-from bpe_tokenizer.columns.mapper import with_column
+from bpe_tokenizer.columns.mapper import check_column, with_column
 from bpe_tokenizer.corpus.options import UnitOptions
 from bpe_tokenizer.corpus.result import PathLike, TokenizedCorpus
 from bpe_tokenizer.corpus.shards import ShardFormatName
-from bpe_tokenizer.distributed.arrow import CountSettings, check_column, encode_texts
+from bpe_tokenizer.distributed.arrow import CountSettings, encode_texts
 from bpe_tokenizer.distributed.count_files import CountArguments, CountOptions, count_on_engine
 from bpe_tokenizer.distributed.shards import EngineArguments, EngineOptions, tokenize_on_engine
 from bpe_tokenizer.distributed.tasks import only_column

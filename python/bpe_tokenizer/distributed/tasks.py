@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from bpe_tokenizer.distributed.arrow import check_column
+from bpe_tokenizer.columns.mapper import check_column
 from bpe_tokenizer.options import ReadOptions, field_names
 
 __all__ = ["Bound", "Tasks", "only_column"]
