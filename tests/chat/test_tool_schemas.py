@@ -16,16 +16,7 @@ import pytest
 from bpe_tokenizer.chat.jinja.tool_schema import tool_schema
 from bpe_tokenizer.chat.segment import Origin
 from bpe_tokenizer.errors import OptionError, TokenizerError
-from jinja_rendering import rendered
-
-
-def tool_of(arguments: str, *described: str) -> Any:
-    """A function `tool` of some arguments, whose docstring describes some of them."""
-    names: dict[str, Any] = {"Thread": threading.Thread}
-    exec(f"def tool({arguments}): pass", names)
-    section = "".join(f"    {each}\n" for each in described)
-    names["tool"].__doc__ = f"Do it.\n\nArgs:\n{section}" if described else "Do it."
-    return names["tool"]
+from jinja_rendering import rendered, tool_of
 
 
 class Unit(Enum):

@@ -18,6 +18,7 @@ from bpe_tokenizer.chat.jinja.tool_schema import tool_schema
 from bpe_tokenizer.chat.segment import Rendered
 from bpe_tokenizer.errors import TokenizerError
 from conversations import ATTACKS, Conversation, vary
+from jinja_rendering import tool_of
 from jinja_templates import CONSTRUCTS, FAMILIES
 from peers.hf_transformers import transformers
 from provenance import assert_no_content_is_trusted, shifted, trusted_mask, unshifted
@@ -246,35 +247,15 @@ def no_docstring(a: int) -> None:
     pass
 
 
-def no_hint(a) -> None:  # type: ignore[no-untyped-def]
-    """Do it.
-
-    Args:
-        a: One.
-    """
-
-
-def no_description(a: int) -> None:
-    """Do it."""
+REFUSED = [
+    tool_of("a", "a: One."),
+    tool_of("a: int"),
+    tool_of("a: tuple[int, ...]", "a: Some."),
+    tool_of("a: str", "a: One (choices: x, y)"),
+]
 
 
-def open_tuple(a: tuple[int, ...]) -> None:
-    """Do it.
-
-    Args:
-        a: Some.
-    """
-
-
-def bad_choices(a: str) -> None:
-    """Do it.
-
-    Args:
-        a: One (choices: x, y)
-    """
-
-
-@pytest.mark.parametrize("tool", [no_docstring, no_hint, no_description, open_tuple, bad_choices, 7, Tools])
+@pytest.mark.parametrize("tool", [no_docstring, *REFUSED, 7, Tools])
 def test_functions_are_refused_alike(tool: Any) -> None:
     assert not assert_same("{{ tools | tojson }}", Conversation(HI, [tool]), **ASKED)
 

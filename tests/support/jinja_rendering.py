@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,7 @@ from bpe_tokenizer.chat.segment import Rendered
 from conversations import Conversation
 from jinja_templates import CONSTRUCTS, FAMILIES
 
-__all__ = ["TEMPLATES", "TOKENS", "USER", "pieces", "render", "rendered", "template"]
+__all__ = ["TEMPLATES", "TOKENS", "USER", "pieces", "render", "rendered", "template", "tool_of"]
 
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 TEMPLATES = FAMILIES | CONSTRUCTS
@@ -44,3 +45,12 @@ def pieces(source: str, messages: Any = USER, **options: Any) -> list[tuple[str,
         (text, origin and (origin.field or origin.source))
         for text, origin in rendered(source, messages, **options).segments
     ]
+
+
+def tool_of(arguments: str, *described: str) -> Any:
+    """A function `tool` of some arguments, whose docstring describes some of them."""
+    names: dict[str, Any] = {"Thread": threading.Thread}
+    exec(f"def tool({arguments}): pass", names)
+    section = "".join(f"    {each}\n" for each in described)
+    names["tool"].__doc__ = f"Do it.\n\nArgs:\n{section}" if described else "Do it."
+    return names["tool"]
