@@ -360,7 +360,7 @@ def test_without_a_connection(here: Repositories, monkeypatch: pytest.MonkeyPatc
     here.load()
     monkeypatch.setenv("HF_ENDPOINT", f"{NOWHERE}/")  # it may end with a slash
     assert here.gives_the_tokenizer()
-    with pytest.raises(HubError, match=rf"owner/other: tokenizer\.json cannot be fetched from {NOWHERE}: "):
+    with pytest.raises(HubError, match=rf"owner/other: .* cannot be fetched from {NOWHERE}: .*refused"):
         here.load("owner/other")
 
 

@@ -122,6 +122,7 @@ def test_a_download_that_fails_is_an_error_that_says_so(
     with pytest.raises(HubError, match=r"cannot be downloaded: .*404"):
         format_.load_named("tiny")
     nowhere = PublishedEncoding(PublishedFile("http://127.0.0.1:9/x", "0" * 64), "a", {})
+    monkeypatch.setattr("time.sleep", pytest.fail)  # it is not tried again
     monkeypatch.setattr(format_, "PUBLISHED", {"tiny": nowhere})
     with pytest.raises(HubError, match="cannot be downloaded") as raised:
         format_.load_named("tiny")
