@@ -154,7 +154,7 @@ def test_changed_inputs_are_named() -> None:
     for earlier, now, said in (
         (["a", "b"], ["b", "a"], "inputs (their order)"),
         (["a", "b"], ["a*", "c"], "inputs (added: 'c'; removed: 'b'; changed: 'a')"),
-        (["a"], ["a", *"bcdefg"], "inputs (added: 'b', 'c' and 4 more)"),
+        (["a"], ["a", *"bcdefg"], "inputs (added: 'b' and 5 more)"),
         # Another file has changed the directory that all have in common.
         (["a", "b"], ["x/a", "x/b", "y/a"], "inputs (added: 'y/a')"),
         (["x/a", "x/b", "y/a"], ["a", "b"], "inputs (removed: 'y/a')"),
@@ -162,7 +162,7 @@ def test_changed_inputs_are_named() -> None:
     ):
         assert run_changes({"inputs": listed(*earlier)}, {"inputs": listed(*now)}) == said
     many = [listed(*"abcdef"), listed(*("x" * n for n in range(100, 200)))]
-    assert len(run_changes(*({"inputs": each} for each in many))) < 170
+    assert len(run_changes(*({"inputs": each} for each in many))) < 200
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=30), st.integers(1, 40))

@@ -14,8 +14,6 @@ from bpe_tokenizer.readers import Input
 
 __all__ = ["directory_before", "input_names", "inputs_digest", "listed_inputs", "run_changes"]
 
-# In an error: the names of each kind of change, the characters of a name, and those of all.
-_SHOWN, _SHOWN_NAME, _MAX_SHOWN = 2, 40, 150
 # Directories that are tried, of a file whose name is everywhere.
 _MAX_PLACES = 20
 
@@ -71,7 +69,6 @@ def _input_changes(earlier: Sequence[Mapping[str, Any]], now: Sequence[Mapping[s
         "changed": [name for name in here if name in there and _differ(here[name], there[name])],
     }
     said = "; ".join(f"{kind}: {_first(names)}" for kind, names in kinds.items() if names)
-    said = said if len(said) <= _MAX_SHOWN else f"{said[: _MAX_SHOWN - 3]}..."
     return f"inputs ({said or 'their order'})"
 
 
@@ -122,5 +119,5 @@ def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _first(names: Sequence[str]) -> str:
-    shown = ", ".join(shorten(name, _SHOWN_NAME) for name in names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN:,} more"
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return f"{shorten(names[0], 40)}{more}"

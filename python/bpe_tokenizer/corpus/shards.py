@@ -12,7 +12,7 @@ from bpe_tokenizer.corpus.document_ends import DatatroveShard, MegatronShard, Ol
 from bpe_tokenizer.corpus.documents import Counts, Ids
 from bpe_tokenizer.corpus.flat import LLM_C_MAX_TOKENS, FlatShard, Header, llm_c_header, no_header, npy_header
 from bpe_tokenizer.corpus.parquet import ParquetShard
-from bpe_tokenizer.corpus.streaming import LITDATA_MAX_TOKENS, MDS_MAX_TOKENS, MdsShard, litdata_header
+from bpe_tokenizer.corpus.streaming import MdsShard, litdata_header
 from bpe_tokenizer.errors import OptionError
 
 __all__ = ["FORMATS", "ShardFormat", "ShardFormatName", "ShardWriter", "TokenType", "choose_token_type"]
@@ -23,6 +23,9 @@ ShardFormatName: TypeAlias = Literal[
 TokenType: TypeAlias = Literal["uint16", "uint32", "int32"]
 
 _UNLIMITED = 2**63 - 1
+# Positions in the files of both are uint32. A document of one id takes eighteen bytes of MDS; litdata has a
+# header of twelve bytes.
+_MDS_MAX_TOKENS, _LITDATA_MAX_TOKENS = 200_000_000, (2**32 - 1 - 12) // 4
 # Megatron's own preprocessing writes vocabularies of this size as int32 (DType.optimal_dtype). Its reader
 # takes either type.
 _MEGATRON_INT32_VOCABULARY = 65_500
@@ -79,8 +82,8 @@ FORMATS: dict[ShardFormatName, ShardFormat] = {
     "parquet": ShardFormat((".parquet",), ("uint32",), ParquetShard, 2**31 - 1, 2**31 - 1, None),
     "olmo": ShardFormat((".npy", ".csv.gz"), _UINT, OlmoShard),
     "datatrove": ShardFormat((".ds", ".ds.index", ".ds.metadata"), _UINT, DatatroveShard),
-    "mds": ShardFormat((".mds",), _INT, MdsShard, MDS_MAX_TOKENS, 2**29, None),
-    "litdata": _with_header(litdata_header, ".bin", _INT, LITDATA_MAX_TOKENS),
+    "mds": ShardFormat((".mds",), _INT, MdsShard, _MDS_MAX_TOKENS, 2**29, None),
+    "litdata": _with_header(litdata_header, ".bin", _INT, _LITDATA_MAX_TOKENS),
 }
 
 

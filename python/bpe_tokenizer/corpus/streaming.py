@@ -18,27 +18,15 @@ from bpe_tokenizer.corpus.checksums import read_errors, size_of
 from bpe_tokenizer.corpus.documents import Counts, Ids
 from bpe_tokenizer.errors import CorpusError
 
-__all__ = [
-    "INDEX",
-    "INDEXED_FORMATS",
-    "LITDATA_MAX_TOKENS",
-    "MDS_MAX_TOKENS",
-    "MdsShard",
-    "litdata_header",
-    "mds_columns",
-    "stream_index",
-]
+__all__ = ["INDEX", "INDEXED_FORMATS", "MdsShard", "litdata_header", "mds_columns", "stream_index"]
 
 INDEX = "index.json"
 INDEXED_FORMATS = ("mds", "litdata")
 
 # Positions in the files of both formats are uint32.
 _MAX_BYTES = 2**32 - 1
-# A document of one id takes eighteen bytes of an MDS file.
-MDS_MAX_TOKENS = 200_000_000
 # A chunk of litdata is one item: the number of items, its start and its end.
 _LITDATA_HEADER = struct.Struct("<III")
-LITDATA_MAX_TOKENS = (_MAX_BYTES - _LITDATA_HEADER.size) // 4
 # The numbers of types in litdata's constants.py. PyTorch's list has no uint16.
 _LITDATA_TYPES = {"uint16": "no_header_numpy:5", "int32": "no_header_tensor:16"}
 # What its `treespec_dumps` returns for an item that is one array.
