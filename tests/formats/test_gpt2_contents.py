@@ -91,8 +91,9 @@ def test_a_vocabulary_without_a_byte(tmp_path: Path) -> None:
 
 
 def test_ids_may_have_holes(tmp_path: Path) -> None:
-    vocab = {token: 10 * token_id + 3 for token, token_id in VOCAB.items()}
-    assert BPETokenizer.load(write(tmp_path, vocab), "gpt2").encode(" low") == [2583]
+    largest = 2**32 - 2
+    vocab = {token: 10 * token_id + 3 for token, token_id in VOCAB.items()} | {"Ġlow": largest}
+    assert BPETokenizer.load(write(tmp_path, vocab), "gpt2").encode("low low") == [2573, largest]
 
 
 # -- beside them ----------------------------------------------------------------------------------------
