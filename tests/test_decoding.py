@@ -223,7 +223,8 @@ def test_tokens_and_ids_convert(tokenizer: BPETokenizer) -> None:
     assert tokenizer.convert_tokens_to_ids(["a", "日", "a"]) == [97, -1, 97]
     assert tokenizer.convert_ids_to_tokens(257) == "<|eos|>"
     assert tokenizer.convert_ids_to_tokens(np.array([97, 32])) == ["a", "Ġ"]
-    assert tokenizer.convert_ids_to_tokens([np.array(97)]) == ["a"]  # as an item of a tensor is
+    items: list[Any] = [np.array(97)]  # as those of a tensor are
+    assert tokenizer.convert_ids_to_tokens(items) == ["a"]
     assert tokenizer.convert_ids_to_tokens([5000, -1, 2**40, 97]) == ["", "", "", "a"]
     assert tokenizer.convert_ids_to_tokens(-1) == ""
 
