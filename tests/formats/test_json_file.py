@@ -14,6 +14,11 @@ from bpe_tokenizer.formats.files import read_together
 from bpe_tokenizer.formats.json_file import Field, write_json
 
 
+@pytest.mark.parametrize("value", [0, 2**32 - 2])
+def test_the_smallest_and_the_largest_id(value: int) -> None:
+    assert Field(Path("x"), "y", value).id() == value
+
+
 @pytest.mark.parametrize(("length", "shown"), [(100, "a" * 100), (101, "a" * 50)])
 def test_a_message_cuts_a_value_that_does_not_fit(length: int, shown: str) -> None:
     value = "a" * length
