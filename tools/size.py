@@ -29,8 +29,8 @@ BUDGETS = """
 Rust 23500: crates/core/src/ 14000, crates/formats/src/ 4500, crates/readers/src/ 500,
     crates/python/src/ 3000, crates/wasm/src/ 1200
 page 5500: page/ 5500
-Python 19000: tokenizer.py 1100, formats/ 1000, chat/ 3300, train/ 1000, readers/ 1100, corpus/ 1800,
-    distributed/ 500, columns/ 150, inference/ 1600, view/ 1700, display/ 300, cli/ 1500, compat/ 900,
+Python 19000: tokenizer.py 1100, formats/ 1000, chat/ 3300, train/ 1000, readers/ 1100, corpus/ 2600,
+    distributed/ 800, columns/ 150, inference/ 1600, view/ 1700, display/ 300, cli/ 1500, compat/ 900,
     reference/ 700, . 1600
 course 1500: course/ 1500
 tests 40000: tests/ 40000
