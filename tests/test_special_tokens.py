@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -209,6 +210,18 @@ def test_one_special_token_after_another(tokenizer: BPETokenizer, monkeypatch: p
     added = BPETokenizer.from_model(tokenizer.model)
     assert added.add_special_tokens([f"<{number}>" for number in range(200)]) == 200
     assert added == ours
+
+
+def test_threads_that_add_special_tokens_lose_none() -> None:
+    tokenizer, interval = tiny("a|b"), sys.getswitchinterval()
+    names = [f"<{number}>" for number in range(200)]
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(lambda name: tokenizer.add_special_tokens([name]), names)) == len(names)
+    finally:
+        sys.setswitchinterval(interval)
+    assert {*names} == {*tokenizer.special_tokens}
 
 
 def test_the_id_of_an_added_token_needs_no_table_of_all_tokens() -> None:

@@ -768,11 +768,14 @@ class BPETokenizer(_core.Tokenizer):
         >>> tokenizer.special_tokens
         {'<|user|>': 257, '<|end|>': 258}
         """
-        compiled = self._compiled()
-        tokens = new_special_tokens(compiled.model.core, special_tokens)
-        if tokens:
-            self._state = compiled.with_added_tokens(tokens)
-        return len(tokens)
+        special_tokens = checked_tokens(special_tokens)  # which may be an iterator
+        while True:
+            compiled = self._compiled()
+            tokens = new_special_tokens(compiled.model.core, special_tokens)
+            changed = compiled.with_added_tokens(tokens) if tokens else compiled
+            if self._state is compiled:  # no other thread added tokens meanwhile
+                self._state = changed
+                return len(tokens)
 
     @property
     def model(self) -> Model:
