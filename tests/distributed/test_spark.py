@@ -31,9 +31,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     os.environ |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    os.environ["SPARK_AUTH_SOCKET_TIMEOUT"] = "200"  # 15 seconds are little for a busy machine
     options = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        "spark.python.authenticate.socketTimeout": "200s",
         "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.sql.shuffle.partitions": "3",

@@ -467,6 +467,10 @@ mod tests {
             });
             let work = |_, _, _: &mut ()| {
                 std::thread::sleep(Duration::from_millis(5));
+                // The caller does not do all the work before the other thread begins.
+                while std::thread::current().id() == caller && others.load(Ordering::Relaxed) == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 if !draws {
                     endless();
                 }
