@@ -1461,14 +1461,15 @@ class BPETokenizer(_core.Tokenizer):
         import numpy as np
 
         compiled = self._compiled()
-        if add_special_tokens or (compiled.offset_trimmer and not tile):
+        adds, tile = check_flag("add_special_tokens", add_special_tokens), check_flag("tile", tile)
+        if adds or (compiled.offset_trimmer and not tile):
             options: Any = {"disallowed_special": disallowed_special, "unit": unit, "tile": tile}
             listed = self.encode_with_offsets(text, add_special_tokens, allowed_special, **options)
             return np.array(listed[0], np.uint32), np.array(listed[1], np.int64).reshape(-1, 2)
         check_text("encode_to_numpy_with_offsets", text)
         check_choice("unit", unit, ("char", "byte"))
         special = resolve_allowed_special(compiled, (text,), allowed_special, disallowed_special)
-        return compiled.encoder.encode_numpy_with_offsets(text, special, unit, check_flag("tile", tile))
+        return compiled.encoder.encode_numpy_with_offsets(text, special, unit, tile)
 
     def tokenize(
         self,
