@@ -170,6 +170,27 @@ def test_another_run_is_refused(tmp_path: Path, corpus: list[Path]) -> None:
         trained(changed, tmp_path / "other")
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "message"),
+    [
+        ({"sample": 0.5}, {"sample": "1/4"}, "the sample 0.5, not 0.25"),
+        ({"sample": 0.5}, {}, "the sample 0.5, not None"),
+        ({}, {"sample": 0.5}, "the sample None, not 0.5"),
+        ({"field": "other"}, {}, "the reading .*, not None"),
+    ],
+)
+def test_other_documents_are_refused(
+    tmp_path: Path, before: dict[str, Any], now: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = ({"text": f"number {row * 7919}", "other": f"other {row}"} for row in range(50))
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    first = trained([path], tmp_path / "run", **before)
+    assert trained([path], tmp_path / "run", **before) == first
+    with pytest.raises(MismatchError, match=message):
+        trained([path], tmp_path / "run", **now)
+
+
 def test_a_checkpoint_needs_files(tmp_path: Path) -> None:
     for documents in ("low low lower", ["low", "lower"], iter([Path(__file__)])):
         with pytest.raises(OptionError, match="checkpoint needs files"):

@@ -13,7 +13,7 @@ from typing import Any
 from bpe_tokenizer.atomic import make_directory, remove_abandoned, write_atomically
 from bpe_tokenizer.errors import FormatError, MismatchError, shorten
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
-from bpe_tokenizer.options import ReadOptions
+from bpe_tokenizer.options import ReadOptions, sample_limit
 from bpe_tokenizer.readers.inputs import Input
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.train.corpus import START, WHOLE_FILES, FilePosition, count_files
@@ -70,6 +70,7 @@ class Checkpoint:
         weights: Sequence[int],
         progress: ProgressBar,
         read: ReadOptions = WHOLE_FILES,
+        sample: float | str | None = None,
     ) -> SkippedRows:
         """Count files, from the position of the checkpoint on.
 
@@ -79,6 +80,7 @@ class Checkpoint:
             weights: A weight for each.
             progress: Shows the progress.
             read: How documents are found in the files.
+            sample: The sample that the counts take.
 
         Returns:
             The rows that this run skipped.
@@ -89,7 +91,9 @@ class Checkpoint:
             MismatchError: The checkpoint has other files or settings; the error names the difference.
         """
         path = self._directory / _COUNTS
-        listed = [_file_state(file, weight, read) for file, weight in zip(files, weights, strict=True)]
+        listed = [
+            _file_state(file, weight, read, sample) for file, weight in zip(files, weights, strict=True)
+        ]
         position = START
         if path.exists():
             header = read_counts(counts, path)
@@ -113,11 +117,12 @@ class Checkpoint:
 
     def _check_files(self, counted: Sequence[Any], files: Sequence[Mapping[str, Any]]) -> None:
         for number, (before, now) in enumerate(zip(counted, files, strict=False)):
-            for name, value in now.items():
-                if before.get(name) != value:
+            for name in {**now, **before}:
+                old, new = before.get(name), now.get(name)
+                if old != new:
                     raise MismatchError(
                         f"{self._directory} is the checkpoint of another run: its file {number} has the "
-                        f"{name} {shorten(before.get(name))}, not {shorten(value)}; give another directory"
+                        f"{name} {shorten(old)}, not {shorten(new)}; give another directory"
                     )
         if len(counted) > len(files):
             raise MismatchError(
@@ -197,10 +202,13 @@ def _read(path: Path) -> bytes:
     return read_bytes(path)
 
 
-def _file_state(file: Input, weight: int, read: ReadOptions) -> dict[str, Any]:
+def _file_state(file: Input, weight: int, read: ReadOptions, sample: float | str | None) -> dict[str, Any]:
     state = {"path": str(file.location), "size": file.size, "time": file.modified, "weight": weight}
     if read != WHOLE_FILES:
         state["reading"] = repr(read)
+    limit = None if sample is None else sample_limit(sample)
+    if limit is not None:
+        state["sample"] = limit / 2**64
     return state
 
 

@@ -66,13 +66,19 @@ def train_model(
     """
     began = time.perf_counter()
     special = [token.content for token in options.added_tokens]
-    counts = new_counts(split_patterns, normalization, special, options.threads, limits or CountLimits())
+    limits = limits or CountLimits()
+    counts = new_counts(split_patterns, normalization, special, options.threads, limits)
     run = (
         nullcontext()
         if checkpoint is None
         else Checkpoint(check_path("checkpoint", checkpoint), checkpoint_seconds)
     )
     with run as saved, ProgressBar.shown(options.verbose) as progress:
+        resume = (
+            None
+            if saved is None
+            else partial(saved.count, counts, progress=progress, read=read, sample=limits.sample)
+        )
         skipped = count_corpus(
             core_counter(counts),
             corpus,
@@ -80,7 +86,7 @@ def train_model(
             weights,
             options=read,
             special_tokens=special,
-            resume=None if saved is None else partial(saved.count, counts, progress=progress, read=read),
+            resume=resume,
         )
         core = _train(counts, options, progress, saved)
         if options.verbose and skipped.count:
