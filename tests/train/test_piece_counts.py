@@ -338,6 +338,13 @@ def test_counts_that_were_cut_otherwise_are_refused(settings: Any, message: str)
         train_from_counts([PieceCounts("cl100k", "NFC", [END]).add("low"), counts], 300, verbose=False)
 
 
+@pytest.mark.parametrize("wrong", [END, None, 5])
+def test_special_tokens_are_a_collection(wrong: Any) -> None:
+    for call in (PieceCounts, lambda special_tokens: count("a", special_tokens=special_tokens)):
+        with pytest.raises(ArgumentTypeError, match="special_tokens must be a list or a dict"):
+            call(special_tokens=wrong)
+
+
 def test_counts_of_nothing_are_refused() -> None:
     with pytest.raises(CorpusError, match="no counts"):
         BPETokenizer().train_from_counts([])

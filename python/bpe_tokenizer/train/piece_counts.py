@@ -105,7 +105,9 @@ class PieceCounts:
     ) -> None:
         self._patterns = resolve_split_pattern(split_pattern)
         self._normalization = normalization
-        self._special = tuple(checked_tokens(list(special_tokens)))
+        if isinstance(special_tokens, set | frozenset):
+            special_tokens = sorted(special_tokens)  # their order decides nothing here
+        self._special = tuple(checked_tokens(special_tokens))
         thread_count(threads)
         self._threads = threads
         self._counter = _core.PieceCounter(
