@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import BPETokenizer, FormatError, MismatchError, OptionError, WriteError
+from bpe_tokenizer import ArgumentTypeError, BPETokenizer, FormatError, MismatchError, OptionError, WriteError
 from bpe_tokenizer.locks import RUN_LOCK
 from bpe_tokenizer.train import checkpoint
 from sampling import DAY, sample_size
@@ -195,6 +195,14 @@ def test_a_checkpoint_needs_files(tmp_path: Path) -> None:
     for documents in ("low low lower", ["low", "lower"], iter([Path(__file__)])):
         with pytest.raises(OptionError, match="checkpoint needs files"):
             BPETokenizer().train(documents, 300, verbose=False, checkpoint=tmp_path)
+
+
+def test_seconds_are_checked_before_the_work(tmp_path: Path, corpus: list[Path]) -> None:
+    wrong: tuple[Any, ...] = (None, "5", -1, float("nan"), float("inf"))
+    for seconds in wrong:
+        with pytest.raises((ArgumentTypeError, OptionError), match="checkpoint_seconds"):
+            trained(corpus, tmp_path / "run", checkpoint_seconds=seconds)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_broken_checkpoint_is_refused(tmp_path: Path, corpus: list[Path]) -> None:

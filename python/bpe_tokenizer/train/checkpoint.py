@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_tokenizer.atomic import make_directory, remove_abandoned, write_atomically
-from bpe_tokenizer.errors import FormatError, MismatchError, shorten
+from bpe_tokenizer.errors import ArgumentTypeError, FormatError, MismatchError, OptionError, shorten
 from bpe_tokenizer.locks import RUN_LOCK, DirectoryLock
 from bpe_tokenizer.options import ReadOptions, sample_limit
 from bpe_tokenizer.readers.inputs import Input
@@ -44,10 +45,15 @@ class Checkpoint:
         seconds: Seconds of work between two checkpoints.
 
     Raises:
+        ArgumentTypeError, OptionError: `seconds` is no number, negative or infinite.
         WriteError: Another run uses the directory, or it cannot be written.
     """
 
     def __init__(self, directory: Path, seconds: float) -> None:
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+            raise ArgumentTypeError(f"checkpoint_seconds must be a number, not {type(seconds).__name__}")
+        if not 0 <= seconds < math.inf:
+            raise OptionError(f"checkpoint_seconds is {seconds}; it must be 0 or more")
         self._directory = directory
         self._seconds = seconds
         make_directory(directory)
