@@ -263,12 +263,16 @@ def resolve_split_pattern(split_pattern: str | Sequence[str]) -> tuple[str, ...]
             )
         patterns = tuple(items_of(split_pattern))
         if not patterns:
-            raise PatternError("no split pattern given; to leave texts whole use r'(?s).+'")
+            raise PatternError("no split pattern given; to leave texts whole use r'[\\s\\S]+'")
     for pattern in patterns:
         if not isinstance(pattern, str):
             raise ArgumentTypeError(f"a split pattern must be a str, not {type(pattern).__name__}")
+        if pattern in NAMED_PATTERNS:
+            raise PatternError(
+                f"{pattern!r} in a list is a regular expression: give the name alone, or write (?:{pattern})"
+            )
         if not pattern:
-            raise PatternError("the split pattern is empty; to leave texts whole use r'(?s).+'")
+            raise PatternError("the split pattern is empty; to leave texts whole use r'[\\s\\S]+'")
         try:
             _core.SplitPattern(pattern)
         except PatternError as error:

@@ -66,6 +66,23 @@ def test_train_says_where_it_saved_and_json_says_what(run: Run, corpus: Path, tm
 
 
 @pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--pattern", r"(?s).+"), "tokenizer.json cannot hold it"),
+        (("--special", "a"), 'the same token, "a"'),
+    ],
+)
+def test_what_cannot_be_saved_is_refused_before_training(
+    run: Run, corpus: Path, tmp_path: Path, option: tuple[str, str], message: str
+) -> None:
+    assert run("count", "--corpus", corpus, *option, "--output", tmp_path / "counts").code == 0
+    for source in (("--corpus", corpus), ("--counts", tmp_path / "counts")):
+        result = run("train", *source, *option, "--vocab-size", 300, "--output", tmp_path / "out")
+        assert (result.code, "Trained" in result.err) == (1, False)
+        assert message in " ".join(result.err.split())
+
+
+@pytest.mark.parametrize(
     ("special", "said"),
     [
         ("<s>,</s>", "--special '<s>,</s>' is one token; for 2 tokens write --special '<s>' '</s>'"),

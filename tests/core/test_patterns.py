@@ -139,6 +139,7 @@ def test_no_tool_has_normalised_the_letters_of_deepseek() -> None:
         ("", "empty"),
         ([], "no split pattern"),
         ([r"\w+", "("], r"\("),
+        (["gpt2"], r"'gpt2' in a list is a regular expression: .* or write \(\?:gpt2\)"),
     ],
 )
 def test_a_bad_pattern_is_refused(pattern: str | list[str], message: str) -> None:

@@ -30,6 +30,7 @@ from bpe_tokenizer.cli.options import (
     whole_number,
 )
 from bpe_tokenizer.console import count_noun
+from bpe_tokenizer.formats.huggingface import to_json
 from bpe_tokenizer.formats.registry import check_directory, check_unused
 from bpe_tokenizer.options import CountLimits, LearningOptions, MemoryLimits, ReadOptions, pick
 from bpe_tokenizer.readers.inputs import find_inputs
@@ -93,8 +94,11 @@ def train(
     }
     begin = time.perf_counter()
     if counts is not None:
-        if weights or checkpoint or options["sample"]:
-            raise typer.BadParameter("--weights, --checkpoint and --sample need a --corpus, not --counts")
+        if weights or checkpoint or options["sample"] or pick(ReadOptions, options) != ReadOptions():
+            raise typer.BadParameter(
+                "--weights, --checkpoint, --sample and what says how to read files need a --corpus, not "
+                "--counts"
+            )
         training |= vars(pick(LearningOptions, options))
         tokenizer = _train_from_counts(
             counts, split_pattern, normalization, pick(MemoryLimits, options), training
@@ -103,6 +107,7 @@ def train(
         tokenizer = BPETokenizer(split_pattern or "cl100k", normal_form(normalization or "NFC"))
         if checkpoint is not None and "-" in (corpus or []):
             raise typer.BadParameter("--checkpoint needs files: standard input cannot be read again")
+        _check_savable(tokenizer, training)
         tokenizer.train(
             find_inputs(corpus or []),
             **training,
@@ -138,4 +143,13 @@ def _train_from_counts(
         merged.split_patterns if split_pattern is None else split_pattern,
         cast("Any", merged.normalization) if normalization is None else normal_form(normalization),
     )
+    if training["special_tokens"] is None:
+        training = {**training, "special_tokens": list(merged.special_tokens)}
+    _check_savable(tokenizer, training)
     return tokenizer.train_from_counts(merged, **training)
+
+
+def _check_savable(tokenizer: BPETokenizer, training: Mapping[str, Any]) -> None:
+    """Find what tokenizer.json cannot hold now, not after hours of training."""
+    like_it = BPETokenizer(tokenizer.split_pattern, cast("Any", tokenizer.normalization))
+    to_json(like_it.train(["a", "b"], **{**training, "verbose": False}).model)
