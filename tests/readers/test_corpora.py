@@ -65,6 +65,7 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.* are one file, which is read twice")
 @pytest.mark.parametrize("extension", COMPRESSIONS)
 def test_json_lines_are_their_texts(extension: str, tmp_path: Path) -> None:
     path = tmp_path / f"a.jsonl{extension}"
@@ -77,6 +78,7 @@ def test_json_lines_are_their_texts(extension: str, tmp_path: Path) -> None:
     assert twice.pieces == 5 * EXPECTED.pieces
 
 
+@pytest.mark.filterwarnings("ignore:.* are one file, which is read twice")
 @pytest.mark.parametrize("extension", COMPRESSIONS)
 def test_a_text_file_is_one_document_however_it_is_read(extension: str, tmp_path: Path) -> None:
     text = "".join(TEXTS) * 200

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bpe_tokenizer import CorpusError, PieceCounts, count
+from bpe_tokenizer import CorpusError, OptionError, PieceCounts, count
 from bpe_tokenizer.errors import CorpusFileNotFoundError
 from bpe_tokenizer.readers import detect, opened
 from bpe_tokenizer.readers.inputs import Input, StoredFile
@@ -66,7 +66,7 @@ def test_each_file_of_a_mixture_is_opened_once(
             return real(source)
 
         monkeypatch.setattr(module, "open_stored", open_stored)
-    monkeypatch.setattr("bpe_tokenizer.train.corpus.warn_of_separators", lambda *_: None)
+    monkeypatch.setattr("bpe_tokenizer.readers.sources.warn_of_separators", lambda *_: None)
     for step in (1, 40, 1 << 20):
         times.clear()
         monkeypatch.setattr("bpe_tokenizer.train.corpus._STEP_BYTES", step)
@@ -97,6 +97,7 @@ def test_a_list_of_strings_that_name_files_is_files(corpus_files: list[Path]) ->
     [
         *("corpus/part-1.txt", "missing.txt", "/no/such/file", r"C:\texts\a", "and/or", "data/*.jsonl.gz"),
         *("my corpus.txt", "a.bin", "~/texts", "part-*", "part.*", "train.jsonl.*", "texts.7z"),
+        "a line of a list.txt\n",
     ],
 )
 def test_what_looks_like_a_path_and_names_no_file_is_refused(text: str) -> None:
@@ -119,6 +120,18 @@ def test_a_text_is_taken_as_it_is(text: str) -> None:
         assert merges_of(text) == merges_of([text])
 
 
+def test_a_text_in_memory_has_no_separators() -> None:
+    for corpus in ("low<|end|>lower", [b"low", "lower"], iter(["low", "lower"])):
+        for options in ({"separator": "<|end|>"}, {"documents": "line"}):
+            with pytest.raises(OptionError, match="a text in memory is one document: split it"):
+                trained(corpus, **options)
+
+
+def test_a_file_that_is_named_twice_is_told(corpus_files: list[Path]) -> None:
+    with pytest.warns(UserWarning, match="are one file, which is read twice"):
+        assert count([corpus_files[0]] * 2).documents == 2
+
+
 def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
     empty = tmp_path / "empty.txt"
     empty.touch()
@@ -128,6 +141,11 @@ def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
             trained(corpus)
     with pytest.raises(CorpusError, match="empty"):
         trained("<|x|><|x|>", special_tokens=["<|x|>"])
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"content": "low"}', encoding="utf-8")
+    for learn in (trained, count):
+        with pytest.raises(CorpusError, match=r"empty: .*Skipped 1 bad row, .* has no field 'text'"):
+            learn(rows, on_error="skip")
 
 
 def test_an_empty_directory_or_a_missing_file_is_refused(tmp_path: Path) -> None:

@@ -126,6 +126,9 @@ def test_files_have_weights(stdlib_files: list[Path], stdlib_texts: list[str]) -
             count(files, weights=weights)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="list of files"):
         count(texts, weights=[1, 1, 1, 1])
+    for wrong in (5, {7, 3}, dict.fromkeys((1, 2))):
+        with pytest.raises(ArgumentTypeError, match="weights must be a list of int, one for each file"):
+            count(stdlib_files[:2], weights=wrong)  # type: ignore[arg-type]
 
 
 def test_a_count_beyond_64_bits_is_an_error() -> None:
@@ -147,6 +150,13 @@ def test_what_fails_changes_nothing(tmp_path: Path) -> None:
         count("")
     with pytest.raises(OptionError, match="range"):
         counts.add_range(__file__, 5, 4)
+    with pytest.raises(ArgumentTypeError, match="start must be an int"):
+        counts.add_range(__file__, 0.5, 4)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="documents is -1"):
+        counts.add_arrow(counts.to_arrow(), -1)
+    with pytest.raises(ArgumentTypeError, match="columns 'piece' and 'n'"):
+        counts.add_arrow(pyarrow.table({"piece": ["low"]}))
+    assert counts.add_range(broken, 100, 2**70) == PieceCounts().add("low lower")
 
 
 def test_counts_are_values(tmp_path: Path) -> None:
@@ -406,6 +416,7 @@ def test_the_commands_refuse_what_does_not_go_together(
         (1, ("--counts", "a.counts", "--normalization", "none"), "normalisation"),
         (1, ("--counts", "a.counts", "--special", END), "special tokens"),
         (2, ("--counts", "a.counts", "--sample", "1/10"), "need a --corpus"),
+        (2, ("--counts", "a.counts", "--field", "body"), "need a --corpus"),
         (1, ("--counts", "text"), "not a file of piece counts"),
         (1, ("--counts", "none"), "none"),
         (2, (), "either --corpus or --counts"),

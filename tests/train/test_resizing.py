@@ -151,7 +151,7 @@ def test_the_summary_says_what_was_learned(capsys: pytest.CaptureFixture[str]) -
     trained(CODE, 300).extend(["xyz"] * 5, 320)
     shown = capsys.readouterr().err
     assert "Extended with 5 documents: 5 pieces, 1 of them distinct; learned 2 further merges" in shown
-    assert "Stopped 18 merges short of new_vocab_size=320" in shown
+    assert "Stopped 18 merges short of 320 ids" in shown
 
 
 def test_a_text_that_no_pattern_cuts_is_one_piece() -> None:

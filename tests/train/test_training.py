@@ -231,7 +231,10 @@ def test_the_summary_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 documents: 3 pieces, 2 of them distinct; learned 2 merges" in shown.err
     assert "Stopped" not in shown.err
     BPETokenizer("gpt2").train(["low low"], vocab_size=300, min_frequency=9)
-    assert "Stopped 44 merges short of vocab_size=300" in capsys.readouterr().err
+    assert "Stopped 44 merges short of 300 ids" in capsys.readouterr().err
+    BPETokenizer("gpt2").train(["low low"], 300, max_token_length=1, min_count=2)
+    said = "a count of at least 2, in pieces that occur at least 2 times, of at most 1 bytes"
+    assert said in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_summary_says_that_normalisation_changed_text(

@@ -1,4 +1,4 @@
-"""A corpus of files as a list of sources; `train/corpus.py`, which also takes texts, makes its own."""
+"""A corpus of files as a list of sources."""
 
 from __future__ import annotations
 

@@ -32,7 +32,13 @@ def piece_buffers(batch: Any) -> Iterator[tuple[Bytes, Offsets, npt.NDArray[np.u
     pyarrow = import_library("pyarrow")
     batches = batch.to_batches() if isinstance(batch, pyarrow.Table) else [batch]
     for rows in batches:
-        pieces, counts = rows.column("piece"), rows.column("n")
+        try:
+            pieces, counts = rows.column("piece"), rows.column("n")
+        except (AttributeError, KeyError):
+            raise ArgumentTypeError(
+                "expected a RecordBatch or a Table with the columns 'piece' and 'n', not "
+                f"{type(batch).__name__}"
+            ) from None
         if not pyarrow.types.is_integer(counts.type):
             raise ArgumentTypeError(f"the counts have the type {counts.type}, not an integer type")
         if counts.null_count:

@@ -28,6 +28,7 @@ from bpe_tokenizer.readers.opened import ChunkReader
 from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.readers.remote import is_url
 from bpe_tokenizer.readers.separators import warn_of_separators
+from bpe_tokenizer.readers.sources import find_sources
 from bpe_tokenizer.train.options import check_weights
 from bpe_tokenizer.train.progress import ProgressBar
 
@@ -62,9 +63,9 @@ _STEP_BYTES = 64 << 20
 # Longer than any path: a longer text is not looked up in the file system.
 _MAX_PATH_LENGTH = 4096
 _FILE_EXTENSION = re.compile(r"\.(?=\d*[A-Za-z])[A-Za-z0-9]{1,5}")
-# With one of these suffixes, a name with spaces is one too.
+# With one of these suffixes, a name with spaces is one too, and a line of a list of files.
 _CORPUS_FILE = re.compile(
-    r"[^\n]*\.(?:txt|text|md|json|jsonl|ndjson|csv|tsv|parquet|arrow|feather|gz|xz|zst|zstd|bz2)",
+    r"[^\n]*\.(?:txt|text|md|json|jsonl|ndjson|csv|tsv|parquet|arrow|feather|gz|xz|zst|zstd|bz2)\n?",
     re.IGNORECASE,
 )
 
@@ -139,8 +140,7 @@ def count_corpus(
         )
     if files is not None:
         each = check_weights(weights, len(files)) if weights is not None else [weight] * len(files)
-        refuse_mixtures(files, options.input_format)
-        warn_of_separators(files, options, special_tokens)
+        files = find_sources(files, options, special_tokens)
         if resume is not None:
             return resume(files, each)
         return count_files(counter, files, each, progress, options=options)
@@ -307,6 +307,11 @@ def _count_items(
             # The first item decides: an iterable that can be read once cannot be looked at before.
             if isinstance(item, str) and not isinstance(items, Sequence):
                 named = _is_there(item) or _CORPUS_FILE.fullmatch(item) is not None
+            if not (paths or named or options.is_whole):
+                raise OptionError(
+                    "documents and separator say where documents end in files, and a text in memory is one "
+                    "document: split it, as in text.split(separator)"
+                )
         if isinstance(item, os.PathLike | Input) != paths:
             raise CorpusError(f"item {number} of the corpus mixes texts and paths: give one kind of item")
         if isinstance(item, os.PathLike | Input) or named:

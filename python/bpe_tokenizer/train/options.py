@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,11 +78,15 @@ def check_weights(weights: Iterable[int] | None, sources: int) -> list[int]:
     """Return a weight for each source, 1 by default.
 
     Raises:
-        ArgumentTypeError: A weight is not an `int`.
+        ArgumentTypeError: They have no order, or a weight is not an `int`.
         OptionError: The number of weights is not `sources`, or a weight is out of its range.
     """
     if weights is None:
         return [1] * sources
+    if isinstance(weights, str | bytes | Set | Mapping) or not isinstance(weights, Iterable):
+        raise ArgumentTypeError(
+            f"weights must be a list of int, one for each file, not {type(weights).__name__}"
+        )
     checked = [check_weight(weight) for weight in weights]
     if len(checked) != sources:
         raise OptionError(f"there are {len(checked)} weights for {sources} files: give one each")

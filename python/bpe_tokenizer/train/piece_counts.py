@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bpe_tokenizer import _core
-from bpe_tokenizer.arguments import check_choice, check_path, items_in_turn, thread_count
+from bpe_tokenizer.arguments import check_choice, check_integer, check_path, items_in_turn, thread_count
 from bpe_tokenizer.atomic import AtomicFile, remove_abandoned
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
@@ -25,6 +25,7 @@ from bpe_tokenizer.options import CountLimits, MemoryLimits, ReadOptions, check_
 from bpe_tokenizer.patterns import resolve_split_pattern
 from bpe_tokenizer.readers.detect import input_kind
 from bpe_tokenizer.readers.inputs import Input
+from bpe_tokenizer.readers.positions import SkippedRows
 from bpe_tokenizer.special_tokens import checked_tokens
 from bpe_tokenizer.train.corpus import Corpus, count_corpus
 from bpe_tokenizer.train.counts_file import SMALL_FILE, read_header, read_header_of, write_header
@@ -221,6 +222,7 @@ class PieceCounts:
         >>> parts == whole
         True
         """
+        start, end = (min(check_integer(*each), 2**63 - 1) for each in (("start", start), ("end", end)))
         if not 0 <= start <= end:
             raise OptionError(f"the range from {start} to {end} is not valid: give 0 <= start <= end")
         file = check_path("path", path)
@@ -275,6 +277,7 @@ class PieceCounts:
             ArgumentTypeError: The columns have other types.
             CorpusError: A piece or a count is null or negative, or a sum exceeds 64 bits.
             MissingDependencyError: `pyarrow` is not installed.
+            OptionError: `documents` is negative.
 
         >>> counts = PieceCounts("gpt2").add("low lower")
         >>> PieceCounts("gpt2").add_arrow(counts.to_arrow(), counts.documents) == counts
@@ -282,6 +285,7 @@ class PieceCounts:
         """
         from bpe_tokenizer.train.arrow import piece_buffers
 
+        documents = check_integer("documents", documents, 0, maximum=2**63 - 1)
         added = self._begin()
         for data, offsets, counts in piece_buffers(batch):
             added.add_pieces(data, offsets, counts)
@@ -624,19 +628,20 @@ def count(
         )
     if verbose and skipped.count:
         say(skipped.summary())
-    check_not_empty(counts)
+    check_not_empty(counts, skipped)
     return counts.prune(least)
 
 
-def check_not_empty(counts: PieceCounts | _core.PieceCounter) -> None:
+def check_not_empty(counts: PieceCounts | _core.PieceCounter, skipped: SkippedRows | None = None) -> None:
     """Check that there is something to learn from.
 
     Raises:
         CorpusError: There are no pieces.
     """
     if counts.distinct == 0:
+        also = f". {skipped.summary()}" if skipped is not None and skipped.count else ""
         raise CorpusError(
-            f"the corpus is empty: there is no text to learn from in its {counts.documents} document(s)"
+            f"the corpus is empty: there is no text to learn from in its {counts.documents} document(s){also}"
         )
 
 

@@ -64,7 +64,7 @@ def extend_model(
         skipped = count_corpus(counter, corpus, progress, options=read, special_tokens=special)
         if options.verbose and skipped.count:
             say(skipped.summary())
-        check_not_empty(counter)
+        check_not_empty(counter, skipped)
         progress.start("Learning merges", unit="merges")
         report = progress.update if progress.visible else None
         extended = learn(counter, options, model=core, vocab_size=core.n_vocab + wanted, progress=report)
@@ -76,7 +76,7 @@ def extend_model(
             f"{count_noun(counter.pieces, 'piece')}, {counter.distinct:,} of them distinct; "
             f"learned {count_noun(learned, 'further merge')} in {time.perf_counter() - began:.1f} s"
         )
-        say_shortfall(wanted - learned, f"new_vocab_size={size:,}", options)
+        say_shortfall(wanted - learned, size, options)
     return dataclasses.replace(model, core=extended) if learned else model
 
 

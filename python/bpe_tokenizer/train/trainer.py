@@ -88,6 +88,7 @@ def train_model(
             special_tokens=special,
             resume=resume,
         )
+        check_not_empty(counts, skipped)
         core = _train(counts, options, progress, saved)
         if options.verbose and skipped.count:
             say(skipped.summary())
@@ -233,7 +234,7 @@ def _say_summary(counts: PieceCounts, merges: int, options: TrainingOptions, sec
         f"{counts.distinct:,} of them distinct; learned {count_noun(merges, 'merge')} in {seconds:.1f} s"
     )
     say_normalized(counts)
-    say_shortfall(options.wanted_merges - merges, f"vocab_size={options.vocab_size:,}", options)
+    say_shortfall(options.wanted_merges - merges, options.vocab_size, options)
 
 
 def say_normalized(counts: PieceCounts) -> None:
@@ -252,10 +253,15 @@ def _say_needs(distinct: int, memory: int, limit: int | None) -> None:
         )
 
 
-def say_shortfall(missing: int, size: str, options: TrainingOptions) -> None:
-    """Say how many merges are missing for `size`, the option and its value."""
+def say_shortfall(missing: int, size: int, options: TrainingOptions) -> None:
+    """Say how many merges are missing for `size` ids, and why."""
     if missing > 0:
+        limits = [f"a count of at least {options.min_frequency:,}"]
+        if options.min_count is not None:
+            limits.append(f"in pieces that occur at least {options.min_count:,} times")
+        if options.max_token_length is not None:
+            limits.append(f"of at most {options.max_token_length:,} bytes")
         say(
-            f"Stopped {count_noun(missing, 'merge')} short of {size}: no pair is left with a count of at "
-            f"least {options.min_frequency}"
+            f"Stopped {count_noun(missing, 'merge')} short of {size:,} ids: no pair is left with "
+            f"{', '.join(limits)}"
         )
