@@ -328,6 +328,26 @@ def test_the_system_prompt_comes_first(chatml: BPETokenizer) -> None:
     assert prompted.conversation() == [{"role": "system", "content": "Rhyme."}]
 
 
+@pytest.mark.parametrize("limit", [1000, 90])
+def test_every_system_message_of_a_file_is_sent(chatml: BPETokenizer, tmp_path: Path, limit: int) -> None:
+    roles = ("system", "system", "user", "assistant", "system")
+    talk = [{"role": role, "content": f"{role} {number}"} for number, role in enumerate(roles)]
+    (tmp_path / "talk.json").write_text(json.dumps({"messages": talk}))
+    session, prompts = session_of(chatml, "Yes.", context_length=limit)
+    session.load(tmp_path / "talk.json")
+    assert session.conversation() == talk
+    list(session.send("1?"))
+    kept = talk if limit == 1000 else talk[:2]
+    assert prompts == [chatml.apply_chat_template([*kept, {"role": "user", "content": "1?"}], "chatml")]
+
+
+def test_an_empty_system_prompt_is_none(chatml: BPETokenizer) -> None:
+    session, prompts = session_of(chatml, "One.")
+    session.system_prompt = ""
+    list(session.send("1?"))
+    assert prompts == [chatml.apply_chat_template(session.conversation()[:1], "chatml")]
+
+
 def test_a_failed_turn_is_taken_back(chatml: BPETokenizer) -> None:
     _, loaded = scripted([97, RuntimeError("broken")], [98])
     session = ChatSession(loaded, chatml, template="chatml")
@@ -423,6 +443,9 @@ def test_sessions_are_saved_and_loaded(chatml: BPETokenizer, tmp_path: Path) -> 
         (tmp_path / "broken.json").write_text(broken, encoding="latin-1")
         with pytest.raises(FormatError, match=r"broken\.json"):
             other.load(tmp_path / "broken.json")
+    (tmp_path / "broken.json").write_text('[{"role": "user", "content": "1?"}]')
+    with pytest.raises(FormatError, match="not an object with 'messages'"):
+        other.load(tmp_path / "broken.json")
     assert other.messages == session.messages
 
 

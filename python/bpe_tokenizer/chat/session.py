@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bpe_tokenizer.arguments import check_path
 from bpe_tokenizer.atomic import write_atomically
-from bpe_tokenizer.chat.messages import checked_messages
+from bpe_tokenizer.chat.messages import checked_messages, with_system_prompt
 from bpe_tokenizer.chat.options import TemplateOptions, check_option_names
 from bpe_tokenizer.chat.reply import Reply
 from bpe_tokenizer.chat.segment import Segment
@@ -123,7 +123,7 @@ class ChatSession:
         """
         asked = {"role": "user", "content": text}
         self.reply = None
-        self.reply = reply = self._ask([*self.messages, asked])
+        self.reply = reply = self._ask([*self.conversation(), asked])
         try:
             with reply:
                 yield from reply
@@ -148,10 +148,10 @@ class ChatSession:
         self.messages.clear()
 
     def conversation(self) -> list[dict[str, Any]]:
-        """Return all messages, with the system prompt."""
-        if self.system_prompt is None:
-            return list(self.messages)
-        return [{"role": "system", "content": self.system_prompt}, *self.messages]
+        """Return all messages, with the system prompt in front: what the next turn follows."""
+        # Not the argument `system_prompt` of the methods, which a system message further down replaces.
+        first, _ = with_system_prompt([], self.system_prompt)
+        return [*first, *self.messages]
 
     def segments(self) -> list[tuple[Segment, list[int]]]:
         """Return the segments of the rendered conversation, each with its ids."""
@@ -184,9 +184,11 @@ class ChatSession:
             raise
         except (ValueError, RecursionError) as error:
             raise FormatError(f"{path} is not JSON: {error}") from None
+        if not isinstance(content, dict) or "messages" not in content:
+            raise FormatError(f"{path} does not hold a conversation: it is not an object with 'messages'")
         try:
             messages = checked_messages(content["messages"])
-        except (KeyError, TypeError, TokenizerError) as error:
+        except TokenizerError as error:
             raise FormatError(f"{path} does not hold a conversation: {error}") from None
         # `system_prompt` is a text, so a system message with content in parts stays in the messages.
         has_prompt = messages[0]["role"] == "system" and isinstance(messages[0].get("content"), str)
@@ -210,16 +212,14 @@ class ChatSession:
         # Leave a quarter of the context for the reply, or less if less is requested or the last turn is long.
         default = inspect.signature(self.tokenizer.chat).parameters["max_new_tokens"].default
         wanted = min(self._options.get("max_new_tokens", default), limit // 4)
-        options = {"system_prompt": self.system_prompt, **self._template_options()}
+        options = self._template_options()
         for room in (wanted, 1):
             with suppress(ContextLengthError):
                 return self.tokenizer.trim_messages(messages, max(limit - room, 1), **options)
         return None
 
     def _reply(self, messages: Sequence[Mapping[str, Any]]) -> Reply:
-        return self.tokenizer.chat(
-            messages, self._model, system_prompt=self.system_prompt, stream=True, **self._options
-        )
+        return self.tokenizer.chat(messages, self._model, stream=True, **self._options)
 
     def _template_options(self) -> dict[str, Any]:
         """Return the options that concern the template."""
