@@ -83,6 +83,9 @@ def test_a_column_that_is_none(tokenizer: BPETokenizer) -> None:
         count_texts(table(["low"]), CountSettings(), "body")
     with pytest.raises(CorpusError, match=missing):
         encode_texts(table(["low"]), tokenizer, "body")
+    twice = pa.table([["low"], ["lower"]], names=["text", "text"])
+    with pytest.raises(CorpusError, match="2 columns are named 'text': rename"):
+        tokenizer.arrow_mapper("text")(twice)
     for kind, values in ((pa.int64(), [1]), (pa.list_(pa.string()), [["a"]])):
         with pytest.raises(ArgumentTypeError, match=r"holds (int64|list)"):
             count_texts(table(values, kind), CountSettings())

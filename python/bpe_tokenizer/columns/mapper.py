@@ -90,7 +90,7 @@ class ArrowMapper:
 
 
 def check_column(column: str, names: Sequence[str]) -> None:
-    """Check that a table has a column.
+    """Check that a table has a column, and only one of its name.
 
     Raises:
         CorpusError: It has not.
@@ -98,6 +98,8 @@ def check_column(column: str, names: Sequence[str]) -> None:
     if column not in names:
         shown = ", ".join(map(repr, names[:10])) or "none"
         raise CorpusError(f"no column {shorten(column)}; the columns are {shown[:150]}")
+    if (count := names.count(column)) > 1:
+        raise CorpusError(f"{count} columns are named {shorten(column)}: rename all but one")
 
 
 def with_column(table: Any, name: str, column: Any) -> Any:
