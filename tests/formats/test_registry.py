@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -167,6 +168,21 @@ def test_a_directory_without_one(tmp_path: Path) -> None:
     (tmp_path / ".hidden").write_text("minbpe v1\n\n0\n")
     with pytest.raises(FormatError, match="holds no file of a known tokenizer format"):
         detect(tmp_path)
+
+
+@pytest.mark.parametrize("names", [("tokenizer.json",), ("vocab.json", "merges.txt"), ("tekken.json",)])
+@pytest.mark.parametrize(
+    "content", [b"", b'\xef\xbb\xbf{"model": {}}', b'{"model": {', b"version https://git-lfs"]
+)
+def test_a_broken_tokenizer_is_not_passed_over(
+    tmp_path: Path, names: tuple[str, ...], content: bytes
+) -> None:
+    tokenizer = BPETokenizer(normalization=None).train("low low lower", 258, verbose=False)
+    tokenizer.export(tmp_path / "another.gguf", "gguf")
+    for name in names:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(FormatError, match=re.escape(str(tmp_path / names[0]))):
+        BPETokenizer.load(tmp_path)
 
 
 # -- what is none ---------------------------------------------------------------------------------------

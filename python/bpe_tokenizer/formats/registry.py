@@ -344,14 +344,14 @@ def _detect_in_directory(directory: Path) -> tuple[Format, Path]:
         path = directory / name
         if path.is_file():
             found = _match(_open_probe(path))
+            if found is None and path.with_name(FORMATS["gpt2"].companions.get(name, name)).is_file():
+                return detect(path)  # says what is wrong with it; another file may be another tokenizer
             # A vocab.json without its merges.txt belongs to another tokenizer, like WordPiece.
             if found is not None and (not found.companions or _has_companion(path, found)):
                 return found, directory if found.name == "huggingface" else path
     candidates = list(_candidates(directory))
     if len(candidates) == 1:
         return candidates[0]
-    if not candidates and (directory / "tokenizer.json").is_file():
-        return detect(directory / "tokenizer.json")  # says what is wrong with it
     if not candidates:
         raise FormatError(f"{directory}: holds no file of a known tokenizer format{_hint(directory)}")
     names = ", ".join(sorted(path.name for _, path in candidates)[:5])
