@@ -89,6 +89,7 @@ def test_what_cannot_be_saved_is_refused_before_training(
         ("<a>, <b>, <c>", "for 3 tokens write --special '<a>' '<b>' '<c>'"),
         ("a,b", "for 2 tokens write --special a b"),
         (f"<{'a' * 100}>,<b>", "for 2 tokens write --special A B ..."),
+        ("<a>=300", "--special '<a>=300' is the text of a token; training assigns the ids from 256 on"),
         ("<x,y>", ""),
         (",,", ""),
         ("<a>,", ""),

@@ -258,8 +258,11 @@ def allowed_special_argument(tokens: list[str] | None) -> Literal["none", "all"]
 
 
 def special_argument(tokens: list[str] | None) -> list[str]:
-    """Return the values of `--special`, and say on standard error if one looks like several tokens."""
+    """Return the values of `--special`, and say on standard error if one looks like something else."""
     for token in tokens or ():
+        if re.fullmatch(r"[<\[].*[>\]]=\d+", token):
+            line = f"--special {shorten(token)} is the text of a token; training assigns the ids from 256 on"
+            print(wrapped(f"bpe-tokenizer: {line}", sys.stderr), file=sys.stderr)
         parts = [part.strip() for part in token.split(",")]
         # "<s>,</s>" and "a,b", but not "<a,b>" or ",".
         if len(parts) > 1 and all(part and (part[0] in "<[") == (part[-1] in ">]") for part in parts):
