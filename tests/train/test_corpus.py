@@ -121,8 +121,9 @@ def test_a_text_is_taken_as_it_is(text: str) -> None:
 
 
 def test_a_text_in_memory_has_no_separators() -> None:
+    given: list[dict[str, Any]] = [{"separator": "<|end|>"}, {"documents": "line"}]
     for corpus in ("low<|end|>lower", [b"low", "lower"], iter(["low", "lower"])):
-        for options in ({"separator": "<|end|>"}, {"documents": "line"}):
+        for options in given:
             with pytest.raises(OptionError, match="a text in memory is one document: split it"):
                 trained(corpus, **options)
 
