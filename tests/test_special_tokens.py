@@ -255,7 +255,7 @@ def test_special_tokens_can_be_added() -> None:
         ({"<y>": 300}, ModelError, "'<y>' cannot get the id 300: it belongs to the token b'<x>'"),
         ({"<y>": 256}, ModelError, "it belongs to the token b'ab'"),
         ({"<y>": -5}, ModelError, "is -5"),
-        ({"<y>": 2**32}, ModelError, "must be from 0 to 4,294,967,295"),
+        ({"<y>": 2**32 - 1}, ModelError, "must be from 0 to 4,294,967,294"),
         ({"<y>": 400, "<z>": 400}, ModelError, "it belongs to the token b'<y>'"),
         (["<y>", "<y>"], ModelError, "listed twice"),
         ([""], ModelError, "empty"),

@@ -119,11 +119,11 @@ def checked_id(content: str, value: object) -> int:
     """Return the id of a special token as an `int`.
 
     Raises:
-        ModelError: It is negative or above 2**32 - 1.
+        ModelError: It is negative or above 2**32 - 2.
         ArgumentTypeError: It is not an integer.
     """
     name = f"the id of special token {shorten(content)}"
-    return check_integer(name, value, 0, maximum=2**32 - 1, error=ModelError)
+    return check_integer(name, value, 0, maximum=2**32 - 2, error=ModelError)
 
 
 def assign_ids(special_tokens: SpecialTokens | None, vocab_size: int) -> list[AddedToken]:

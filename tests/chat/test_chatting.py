@@ -449,9 +449,21 @@ def test_sessions_are_saved_and_loaded(chatml: BPETokenizer, tmp_path: Path) -> 
     assert other.messages == session.messages
 
 
-def test_a_system_message_in_parts_is_loaded_as_it_is(chatml: BPETokenizer, tmp_path: Path) -> None:
-    parts = [{"type": "text", "text": "Be brief."}]
-    talk = [{"role": "system", "content": parts}, {"role": "user", "content": "1?"}]
+def test_a_session_without_messages_is_not_saved(chatml: BPETokenizer, tmp_path: Path) -> None:
+    session, _ = session_of(chatml)
+    with pytest.raises(OptionError, match="there are no messages"):
+        session.save(tmp_path / "talk.json")
+    assert not (tmp_path / "talk.json").exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"content": [{"type": "text", "text": "Be brief."}]}, {"content": "Be brief.", "name": "rules"}],
+)
+def test_a_system_message_that_is_no_text_is_loaded_as_it_is(
+    chatml: BPETokenizer, tmp_path: Path, fields: dict[str, object]
+) -> None:
+    talk = [{"role": "system", **fields}, {"role": "user", "content": "1?"}]
     (tmp_path / "talk.json").write_text(json.dumps({"messages": talk}))
     session, _ = session_of(chatml)
     session.load(tmp_path / "talk.json")

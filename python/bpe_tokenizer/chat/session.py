@@ -162,8 +162,12 @@ class ChatSession:
 
         Args:
             path: The file, which is replaced atomically.
+
+        Raises:
+            OptionError: There are no messages, which `load` refuses.
         """
-        text = json.dumps({"messages": self.conversation()}, ensure_ascii=False, indent=2)
+        messages = checked_messages(self.conversation())
+        text = json.dumps({"messages": messages}, ensure_ascii=False, indent=2)
         data = (text + "\n").encode("utf-8", "surrogatepass")
         write_atomically({check_path("path", path): data})
 
@@ -190,9 +194,11 @@ class ChatSession:
             messages = checked_messages(content["messages"])
         except TokenizerError as error:
             raise FormatError(f"{path} does not hold a conversation: {error}") from None
-        # `system_prompt` is a text, so a system message with content in parts stays in the messages.
-        has_prompt = messages[0]["role"] == "system" and isinstance(messages[0].get("content"), str)
-        self.system_prompt = messages[0]["content"] if has_prompt else None
+        # `system_prompt` is a text: a system message with parts, or with other fields, stays in the messages.
+        first = messages[0]
+        is_text = first.keys() == {"role", "content"} and isinstance(first["content"], str)
+        has_prompt = first["role"] == "system" and is_text
+        self.system_prompt = first["content"] if has_prompt else None
         self.messages = [dict(message) for message in messages[has_prompt:]]
 
     def _commit(self, asked: dict[str, Any], reply: Reply) -> None:
