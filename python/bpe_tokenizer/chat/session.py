@@ -151,7 +151,7 @@ class ChatSession:
         """Return all messages, with the system prompt in front: what the next turn follows."""
         # Not the argument `system_prompt` of the methods, which a system message further down replaces.
         first, _ = with_system_prompt([], self.system_prompt)
-        return [*first, *self.messages]
+        return [*(dict(message) for message in first), *self.messages]
 
     def segments(self) -> list[tuple[Segment, list[int]]]:
         """Return the segments of the rendered conversation, each with its ids."""
