@@ -228,7 +228,8 @@ class ChatTemplate:
             OptionError: No template with this name is registered.
         """
         if cls._registered.pop(name, None) is None:
-            raise template_error(name, sorted(cls._registered))
+            known = ", ".join(sorted(cls._registered)) or "none"
+            raise OptionError(f"no template {shorten(name)} is registered; the registered names are {known}")
 
 
 def _checked(template: Any) -> Template:
