@@ -47,7 +47,7 @@ def small() -> BPETokenizer:
 
 
 def chat() -> ChatSession:
-    return ChatSession(scripted()[1], small(), template="chatml")
+    return ChatSession(scripted()[1], small(), "Be brief.", template="chatml")
 
 
 @pytest.fixture(autouse=True)
