@@ -54,8 +54,11 @@ def composes(pair: Pair) -> bool:
 
 
 def drops(pair: Pair) -> bool:
-    """Whether what has no token is dropped: the library's spans behind it are too early by its length, ours
-    only up to the next place where a piece can be cut."""
+    """Whether encoding drops characters without a token.
+
+    The spans after such a character are wrong by its length: those of the library up to the end of the text,
+    ours up to the next place where a piece can be cut.
+    """
     core = pair.ours.model.core
     return core.unk_id is None and not (core.alphabet == "bytes" and core.requires_all_bytes)
 

@@ -228,7 +228,7 @@ def test_errors_of_a_file_system_name_the_url(memory: Any, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("rows", ["b.jsonl", "deep/b.jsonl.gz", "b.parquet", "b.json"])
 def test_a_directory_of_rows_and_other_files(rows: str, tmp_path: Path, memory: Any) -> None:
-    """A `README.md` among files of rows is no document of the corpus, unless that is said."""
+    """A `README.md` beside files of rows becomes a document only if it is named or `input_format` says so."""
     for name in ("README.md", rows):
         (tmp_path / "c" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "c" / name).write_bytes(b"low")

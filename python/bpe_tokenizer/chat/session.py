@@ -164,7 +164,7 @@ class ChatSession:
             path: The file, which is replaced atomically.
 
         Raises:
-            OptionError: There are no messages, which `load` refuses.
+            OptionError: The conversation is empty. `load` refuses such a file.
         """
         messages = checked_messages(self.conversation())
         text = json.dumps({"messages": messages}, ensure_ascii=False, indent=2)

@@ -45,7 +45,8 @@ class Checkpoint:
         seconds: Seconds of work between two checkpoints.
 
     Raises:
-        ArgumentTypeError, OptionError: `seconds` is no number, negative or infinite.
+        ArgumentTypeError: `seconds` is not a number.
+        OptionError: `seconds` is negative or infinite.
         WriteError: Another run uses the directory, or it cannot be written.
     """
 

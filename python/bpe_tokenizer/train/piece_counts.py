@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from bpe_tokenizer import _core
 from bpe_tokenizer.arguments import check_choice, check_integer, check_path, items_in_turn, thread_count
 from bpe_tokenizer.atomic import AtomicFile, remove_abandoned
+from bpe_tokenizer.console import count_noun
 from bpe_tokenizer.errors import (
     ArgumentTypeError,
     CorpusError,
@@ -641,7 +642,8 @@ def check_not_empty(counts: PieceCounts | _core.PieceCounter, skipped: SkippedRo
     if counts.distinct == 0:
         also = f". {skipped.summary()}" if skipped is not None and skipped.count else ""
         raise CorpusError(
-            f"the corpus is empty: there is no text to learn from in its {counts.documents} document(s){also}"
+            f"the corpus is empty: {count_noun(counts.documents, 'document')} without text to learn from"
+            f"{also}"
         )
 
 
